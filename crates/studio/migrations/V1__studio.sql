@@ -46,3 +46,10 @@ create index audit_event_actor_idx on studio.audit_event (actor, at, id);
 create index audit_event_action_idx on studio.audit_event (action, at, id);
 create index audit_event_outcome_idx on studio.audit_event (outcome, at, id);
 create index audit_event_overdue_idx on studio.audit_event (overdue_at, id) where outcome = 'open';
+
+create table studio.schema_floor (
+    -- Programs that know an older schema version than this cannot use the schema any more. A migration that takes
+    -- something away raises it.
+    oldest_reader bigint not null
+);
+insert into studio.schema_floor (oldest_reader) values (0);

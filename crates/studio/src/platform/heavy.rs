@@ -20,7 +20,6 @@ pub struct Endpoint {
     byte_cap: u64,
 }
 
-#[expect(missing_docs, reason = "stands in for pg-limits")]
 impl Endpoint {
     pub const fn new(name: &'static str, per_user: u32, time_bound: Duration) -> Self {
         Self { name, per_user, time_bound, row_cap: 0, byte_cap: 0 }
@@ -80,7 +79,6 @@ pub struct Permit {
     end: Instant,
 }
 
-#[expect(missing_docs, reason = "stands in for pg-limits")]
 impl Permit {
     pub fn id(&self) -> Uuid {
         self.id
@@ -105,7 +103,6 @@ pub enum Scope {
 
 /// See `pg_limits::Refusal`.
 #[derive(Debug)]
-#[expect(missing_docs, reason = "stands in for pg-limits")]
 pub struct Refusal {
     pub endpoint: String,
     pub scope: Scope,
@@ -122,4 +119,32 @@ pub enum LimitsError {
     /// The claim was neither granted nor refused in time.
     #[error("the claim was not decided in time")]
     Undecided,
+}
+
+/// Connects to the limits.
+///
+/// # Errors
+/// When they cannot be reached.
+pub async fn connect(_settings: &crate::settings::Settings) -> anyhow::Result<HeavyRequests> {
+    Ok(HeavyRequests)
+}
+
+/// Installs the limits and lets a role claim.
+///
+/// # Errors
+/// The database's.
+pub async fn migrate(_client: &mut tokio_postgres::Client, _role: &str) -> anyhow::Result<()> {
+    Ok(())
+}
+
+/// See `pg_limits::ReplicaState`.
+#[derive(Debug, Clone, Copy)]
+pub enum ReplicaState {
+    Ready,
+    Draining,
+}
+
+impl HeavyRequests {
+    pub async fn set_state(&self, _state: ReplicaState) {}
+    pub async fn shutdown(&self) {}
 }
