@@ -23,7 +23,7 @@ const DRAIN: Duration = Duration::from_secs(5);
 const BACKSTOP: Duration = Duration::from_secs(1);
 
 /// A connection that bounded work runs on.
-pub trait WorkConnection: Send {
+pub trait WorkConnection: Send + Sync {
     /// The connection itself.
     fn client(&self) -> &Client;
     /// Closes it, so that a late cancel cannot hit another borrower.
@@ -120,17 +120,16 @@ impl Bounds<'_> {
     pub async fn run<C, T, F>(&self, connection: C, body: F) -> (Ended<T>, Option<C>)
     where
         C: WorkConnection,
-        F: for<'c> FnOnce(&'c Client) -> BoxFuture<'c, Result<T, tokio_postgres::Error>> + Send,
+        F: for<'c> FnOnce(&'c C) -> BoxFuture<'c, Result<T, tokio_postgres::Error>> + Send,
     {
         let (backend, backend_known) = tokio::sync::oneshot::channel();
         let (ended, drained) = {
-            let client = connection.client();
-            let mut work = pin!(self.transaction(client, backend, body));
+            let mut work = pin!(self.transaction(&connection, backend, body));
             tokio::select! {
                 biased;
                 result = &mut work => (self.told(result, None), true),
                 stop = self.stop() => {
-                    let cancel = client.cancel_token();
+                    let cancel = connection.client().cancel_token();
                     let cancel = async move {
                         if let Err(error) = cancel.cancel_query(NoTls).await {
                             tracing::warn!(error = %error, "A cancel could not be sent");
@@ -163,15 +162,17 @@ impl Bounds<'_> {
         (ended, None)
     }
 
-    async fn transaction<T, F>(
+    async fn transaction<C, T, F>(
         &self,
-        client: &Client,
+        connection: &C,
         backend: tokio::sync::oneshot::Sender<i32>,
         body: F,
     ) -> Result<T, tokio_postgres::Error>
     where
-        F: for<'c> FnOnce(&'c Client) -> BoxFuture<'c, Result<T, tokio_postgres::Error>> + Send,
+        C: WorkConnection,
+        F: for<'c> FnOnce(&'c C) -> BoxFuture<'c, Result<T, tokio_postgres::Error>> + Send,
     {
+        let client = connection.client();
         let timeout = (self.remaining() + BACKSTOP).as_millis();
         let begin = format!(
             "begin transaction read only; set local statement_timeout = {timeout}; {} \
@@ -187,7 +188,7 @@ impl Bounds<'_> {
                 break;
             }
         }
-        let value = body(client).await?;
+        let value = body(connection).await?;
         client.batch_execute("commit").await?;
         Ok(value)
     }
