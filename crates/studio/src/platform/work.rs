@@ -12,7 +12,7 @@ use futures_util::future::BoxFuture;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 use tokio_util::sync::CancellationToken;
 
-use super::heavy::Permit;
+use super::heavy::{Endpoint, Permit};
 use super::problem::Problem;
 use crate::app::App;
 
@@ -65,6 +65,26 @@ pub enum Ended<T> {
     Failed(tokio_postgres::Error),
 }
 
+impl<T> Ended<T> {
+    /// What the work gave, or the problem to answer with while nothing has been sent.
+    ///
+    /// # Errors
+    /// Unless the work ended by itself.
+    pub fn done(self, endpoint: &Endpoint) -> Result<T, Problem> {
+        match self {
+            Self::Done(value) => Ok(value),
+            Self::TimeBound => Err(Problem::timed_out(endpoint)),
+            // Only a replica that shuts down still has somebody to tell.
+            Self::ClientLeft => Err(Problem::draining()),
+            Self::Administrator => Err(Problem::query_stopped()),
+            Self::RecoveryConflict => {
+                Err(Problem::database_unavailable(&"a conflict with recovery"))
+            }
+            Self::Failed(error) => Err(error.into()),
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 enum Stop {
     TimeBound,
@@ -96,10 +116,10 @@ impl Bounds<'_> {
         let reached = async {
             match self.at_most {
                 Some(wait) => tokio::select! {
-                    () = self.permit.bound_reached() => {}
+                    _ = self.permit.bound_reached() => {}
                     () = tokio::time::sleep(wait) => {}
                 },
-                None => self.permit.bound_reached().await,
+                None => drop(self.permit.bound_reached().await),
             }
         };
         tokio::select! {

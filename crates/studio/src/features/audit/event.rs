@@ -272,8 +272,20 @@ mod tests {
     #[test]
     fn cells_that_spreadsheets_run_are_disarmed() {
         for cell in [
-            "=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "  =1", "\u{a0}=1", "\u{ff1d}1", "\u{ff0b}1",
-            "\u{ff0d}1", "\u{ff20}x", "\tx", "\u{feff}=1", "\u{200b}=1",
+            "=1+1",
+            "+1",
+            "-1",
+            "@SUM(A1)",
+            "\t=1",
+            "  =1",
+            "\u{a0}=1",
+            "\u{ff1d}1",
+            "\u{ff0b}1",
+            "\u{ff0d}1",
+            "\u{ff20}x",
+            "\tx",
+            "\u{feff}=1",
+            "\u{200b}=1",
         ] {
             assert!(csv(cell).starts_with('\''), "{cell:?}");
         }
@@ -296,7 +308,8 @@ mod tests {
         fn integers_are_written_as_they_are(value: i64) {
             let mut out = BytesMut::new();
             put_integer(&mut out, value);
-            prop_assert_eq!(out.as_ref(), value.to_string().as_bytes());
+            let expected = value.to_string();
+            prop_assert_eq!(out.as_ref(), expected.as_bytes());
         }
 
         #[test]

@@ -2,7 +2,6 @@
 
 use std::sync::LazyLock;
 
-use serde::Deserialize;
 use tokio_postgres::types::Type;
 
 use crate::platform::account::AccountName;
@@ -15,24 +14,12 @@ use crate::platform::timestamp;
 const VALUE_BYTES: usize = 512;
 
 /// The parameters as they come.
-#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
-#[serde(deny_unknown_fields, default)]
-#[into_params(parameter_in = Query)]
+#[derive(Debug, Default)]
 pub(super) struct FilterParameters {
-    /// Only events at or after this time (RFC 3339).
-    #[param(required = false, nullable = false, example = "2026-01-31T00:00:00Z")]
     pub(super) from: Option<String>,
-    /// Only events before this time (RFC 3339).
-    #[param(required = false, nullable = false)]
     pub(super) to: Option<String>,
-    /// Only events of this account, by its name.
-    #[param(required = false, nullable = false)]
     pub(super) actor: Option<String>,
-    /// Only events of this action.
-    #[param(required = false, nullable = false, example = "sql.query")]
     pub(super) action: Option<String>,
-    /// Only events with this outcome, as it is when the page is read: an outcome may come later.
-    #[param(required = false, nullable = false, example = "partial")]
     pub(super) outcome: Option<String>,
 }
 

@@ -5,6 +5,9 @@ mod export;
 mod filter;
 mod history;
 
+pub use event::AuditEvent;
+pub use history::AuditPage;
+
 use std::time::Duration;
 
 use utoipa_axum::routes;
@@ -19,7 +22,7 @@ pub const HISTORY: Endpoint =
 
 /// The trail as a file. Its rows, bytes and time can be set lower or higher, but for the time.
 pub const EXPORT: Endpoint =
-    Endpoint::new("audit_export", 1, Duration::from_secs(300)).rows(1_000_000).bytes(1 << 30);
+    Endpoint::new("audit_export", 1, Duration::from_mins(5)).rows(1_000_000).bytes(1 << 30);
 
 /// The routes of this feature.
 pub fn routes() -> Vec<Route> {

@@ -44,11 +44,7 @@ impl<'a> FromSql<'a> for Microseconds {
 }
 
 impl ToSql for Microseconds {
-    fn to_sql(
-        &self,
-        _: &Type,
-        out: &mut BytesMut,
-    ) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
         let since_2000 = match self.0 {
             i64::MIN | i64::MAX => self.0,
             finite => finite.saturating_sub(EPOCH),
@@ -152,7 +148,11 @@ fn invalid_cursor() -> Problem {
 mod tests {
     use super::{Page, Position, Scope};
 
-    fn parse(page: Option<u32>, size: Option<u32>, after: Option<&str>) -> Result<Page, &'static str> {
+    fn parse(
+        page: Option<u32>,
+        size: Option<u32>,
+        after: Option<&str>,
+    ) -> Result<Page, &'static str> {
         Page::parse(page, size, after, &Scope::new("test", b""), 500)
             .map_err(|problem| problem.suffix())
     }
