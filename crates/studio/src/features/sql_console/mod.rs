@@ -3,3 +3,10 @@
 pub mod catalogue;
 pub mod check;
 pub mod functions;
+
+use crate::platform::route::Route;
+
+/// The routes of this feature.
+pub fn routes() -> Vec<Route> {
+    Vec::new()
+}

@@ -1,0 +1,84 @@
+//! `studio serve`: answers until it is told to stop, then drains and releases.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::app::App;
+use crate::platform::{schema, session, telemetry};
+use crate::settings::Settings;
+
+/// How often the housekeeping of sessions and of the audit trail runs.
+const HOUSEKEEPING: Duration = Duration::from_secs(10);
+
+/// How long stopped work may take to end: cancel, drain, outcome, release.
+const STOP_WORK: Duration = Duration::from_secs(12);
+
+/// Serves until SIGTERM or SIGINT.
+pub(super) async fn serve(settings: Settings) -> anyhow::Result<()> {
+    telemetry::recorder();
+    let client =
+        schema::connect(&settings.database.url.parse().context("database.url is not an address")?)
+            .await
+            .context("reaching Studio's database")?;
+    schema::check(&client).await?;
+    drop(client);
+
+    let drain = Duration::from_secs(settings.http.drain_seconds);
+    let listen = settings.http.listen;
+    // Before the application begins, so that an early signal is not lost.
+    let (mut terminate, mut interrupt) =
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let app = App::new(settings).await?;
+    let listener = tokio::net::TcpListener::bind(listen)
+        .await
+        .with_context(|| format!("listening on {listen}"))?;
+    let address = listener.local_addr()?;
+    app.tasks.spawn(housekeeping(app.clone()));
+    let server = axum::serve(listener, app.router())
+        .with_graceful_shutdown(app.shutdown.clone().cancelled_owned());
+    let server = app.tasks.spawn(async move { server.await });
+    app.heavy.set_state(crate::platform::heavy::ReplicaState::Ready).await;
+    tracing::info!(%address, replica = %app.replica, "Serving");
+    super::print(&format!("Listening on http://{address}"))?;
+
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    tracing::info!("Draining");
+    app.heavy.set_state(crate::platform::heavy::ReplicaState::Draining).await;
+    app.shutdown.cancel();
+    app.tasks.close();
+    // First requests may end by themselves, then heavy work is stopped, and tells the trail so.
+    if tokio::time::timeout(drain, app.tasks.wait()).await.is_err() {
+        app.stop_work.cancel();
+        if tokio::time::timeout(STOP_WORK, app.tasks.wait()).await.is_err() {
+            tracing::warn!("Some work did not end in time");
+        }
+    }
+    server.abort();
+    app.heavy.shutdown().await;
+    tracing::info!("Stopped");
+    Ok(())
+}
+
+async fn housekeeping(app: App) {
+    let mut ticks = tokio::time::interval(HOUSEKEEPING);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = app.shutdown.cancelled() => return,
+            _ = ticks.tick() => {}
+        }
+        if let Some(recorder) = telemetry::recorder() {
+            recorder.run_upkeep();
+        }
+        // Failures are logged where they become problems, and the next round tries again.
+        if let Ok(interrupted @ 1..) = app.audit.interrupt_overdue().await {
+            tracing::warn!(interrupted, "Acts without outcome were marked as interrupted");
+        }
+        session::delete_ended(&app).await.ok();
+    }
+}
