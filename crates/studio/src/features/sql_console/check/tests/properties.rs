@@ -1,0 +1,1 @@
+//! Properties of whatever passes.
