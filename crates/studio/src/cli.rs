@@ -2,6 +2,7 @@
 
 mod account;
 mod config;
+mod migrate;
 mod seed;
 mod serve;
 
@@ -12,7 +13,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::platform::{schema, telemetry};
+use crate::platform::telemetry;
 use crate::settings::Settings;
 
 /// The whole command line.
@@ -86,7 +87,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 
 fn with_settings(command: &Command, settings: Settings) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Migrate => block_on(schema::migrate(&settings)),
+        Command::Migrate => block_on(migrate::migrate(&settings)),
         Command::Serve => block_on(serve::serve(settings)),
         Command::Config(ConfigCommand::Check { replicas }) => {
             on_runtime(config::check(&settings, *replicas))

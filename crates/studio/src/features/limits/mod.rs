@@ -34,7 +34,8 @@ struct Limit {
     /// An endpoint, whose limit is each user's, or `installation`, whose limit all users share.
     #[schema(example = "sql_console")]
     name: String,
-    limit: u32,
+    #[serde(rename = "limit")]
+    in_force: u32,
     /// Permits held by all users together.
     held: u32,
     /// Permits held by you.
@@ -80,7 +81,7 @@ async fn limits(State(app): State<App>, who: SignedIn) -> ApiResult<Json<Limits>
         .map(|cap| Limit {
             held: count(&cap.name, false),
             held_by_you: count(&cap.name, true),
-            limit: cap.in_force,
+            in_force: cap.in_force,
             name: cap.name,
         })
         .collect();
