@@ -1,0 +1,6 @@
+//! Real servers, real processes.
+
+mod folders;
+mod lifetime;
+mod scratch;
+mod standbys;
