@@ -2,15 +2,15 @@
 //!
 //! `claimer DATABASE --clients 8 --users 1 --cap 8 --installation 64 --claims 10000 --hold-ms 0`
 //!
-//! Run several at once against one database: together they are the replicas of a service. Prints
-//! `ready` once registered, starts at a line on standard input, and ends with one line of figures.
+//! Run several at once against one database: together they are the replicas of a service. With
+//! `--together 4` each begins when four are ready. Ends with one line of figures.
 
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use pg_limits::{Claim, Config, Endpoint, HeavyRequests, LimitsError, Statements};
+use pg_limits::{Claim, Config, Endpoint, HeavyRequests, LimitsError, ReplicaState, Statements};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -37,9 +37,11 @@ async fn main() -> Result<(), Failure> {
         .replica("claimer", env!("CARGO_PKG_VERSION"));
     let heavy = HeavyRequests::connect(config).await?;
 
-    say("ready")?;
-    let mut line = String::new();
-    tokio::task::spawn_blocking(move || std::io::stdin().read_line(&mut line)).await??;
+    heavy.set_state(ReplicaState::Ready).await?;
+    let together = usize::try_from(number("--together", 1)?)?;
+    while heavy.replicas().await?.iter().filter(|other| other.state == "ready").count() < together {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 
     let figures = Arc::new(Figures::default());
     let start = Instant::now();

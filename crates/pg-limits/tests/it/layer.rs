@@ -171,7 +171,7 @@ async fn the_example_keeps_one_limit_in_two_processes() {
     for _ in 0..2 {
         let mut command = Command::new(crate::processes::example("heavy_endpoint"));
         command.args([&database.url(), "127.0.0.1:0"]);
-        let mut process = ReplicaProcess::start(command);
+        let process = ReplicaProcess::start(command);
         let line = process.wait_for_line(|line| line.starts_with("listening on ")).await;
         addresses.push(line.trim_start_matches("listening on ").to_owned());
         processes.push(process);

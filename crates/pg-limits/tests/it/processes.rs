@@ -23,15 +23,10 @@ fn claimer(database: &str, arguments: &str) -> ReplicaProcess {
 
 /// Starts so many claimers, lets them go together, and adds up what they report.
 async fn run(database: &str, processes: usize, arguments: &str) -> HashMap<String, u64> {
-    let mut claimers: Vec<_> = (0..processes).map(|_| claimer(database, arguments)).collect();
-    for claimer in &mut claimers {
-        claimer.wait_for_line(|line| line == "ready").await;
-    }
-    for claimer in &mut claimers {
-        claimer.write_line("go").await;
-    }
+    let arguments = format!("{arguments} --together {processes}");
+    let claimers: Vec<_> = (0..processes).map(|_| claimer(database, &arguments)).collect();
     let mut sum = HashMap::new();
-    for claimer in &mut claimers {
+    for claimer in claimers {
         let line = claimer.wait_for_line(|line| line.starts_with("granted=")).await;
         for (name, value) in line.split(' ').filter_map(|figure| figure.split_once('=')) {
             *sum.entry(name.to_owned()).or_insert(0) += value.parse::<u64>().unwrap();
@@ -156,9 +151,7 @@ async fn a_killed_replicas_permits_come_back_at_bound_and_margin_and_not_earlier
     let client = database.client().await;
     let arguments =
         "--clients 2 --users 1 --cap 2 --claims 1000 --hold-ms 60000 --bound-ms 2000 --margin-ms 1000";
-    let mut replica = claimer(&database.url(), arguments);
-    replica.wait_for_line(|line| line == "ready").await;
-    replica.write_line("go").await;
+    let replica = claimer(&database.url(), arguments);
     wait_for_live(&client, 2).await;
     replica.kill_9();
     replica.wait().await;
@@ -188,11 +181,9 @@ async fn a_replica_that_was_stopped_past_its_lease_harms_nobody_when_it_wakes() 
     let client = database.client().await;
     let arguments =
         "--clients 2 --users 1 --cap 2 --claims 2 --hold-ms 1000 --bound-ms 1000 --margin-ms 300";
-    let mut replica = claimer(&database.url(), arguments);
-    replica.wait_for_line(|line| line == "ready").await;
-    replica.write_line("go").await;
+    let replica = claimer(&database.url(), arguments);
     wait_for_live(&client, 2).await;
-    replica.pause();
+    replica.pause().await;
     wait_for_live(&client, 0).await;
     let two = pg_limits::Endpoint::new("work", 2, std::time::Duration::from_secs(60));
     let heavy = crate::fixture::connect(&database, two, 64).await;

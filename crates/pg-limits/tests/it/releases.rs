@@ -81,7 +81,7 @@ async fn a_claim_whose_answer_was_lost_is_given_back_long_before_its_lease() {
     assert!(claim.await.unwrap().is_err());
     assert_eq!(heavy.permits_unknown(), 1);
     client.batch_execute("commit").await.unwrap();
-    proxy.cut();
+    proxy.cut().await;
     proxy.restore();
     wait_until("the outcome is settled", PATIENCE, || async { heavy.permits_unknown() == 0 }).await;
     assert_eq!(live(&observer).await, 0);
@@ -100,7 +100,7 @@ async fn a_release_outlives_a_cut_connection() {
     let client = database.client().await;
     let permit = granted(&heavy, &WORK, "ada").await;
     proxy.refuse();
-    proxy.cut();
+    proxy.cut().await;
     drop(permit);
     assert_eq!(heavy.releases_pending(), 1);
     assert!(heavy.claim(&WORK, "ada").await.is_err());
