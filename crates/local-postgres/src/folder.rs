@@ -36,15 +36,12 @@ impl Folder {
         fs::create_dir_all(path).doing("cannot create", path)?;
         let path = &fs::canonicalize(path).doing("cannot resolve", path)?;
         let marker_path = path.join(MARKER);
-        let marked = match fs::read_to_string(&marker_path) {
-            Ok(text) if text == MARKER_TEXT => true,
+        let ours = match fs::read_to_string(&marker_path) {
             // Empty: a first start that was killed after it created the marker.
-            Ok(text) if text.is_empty() => entries(path)? == 1,
-            Ok(_) => false,
-            Err(error) if error.kind() == io::ErrorKind::NotFound && entries(path)? == 0 => true,
-            Err(_) => false,
+            Ok(text) => text == MARKER_TEXT || (text.is_empty() && entries(path)? == 1),
+            Err(error) => error.kind() == io::ErrorKind::NotFound && entries(path)? == 0,
         };
-        if !marked {
+        if !ours {
             return Err(LocalPostgresError::ForeignFolder(path.clone()));
         }
         let mut marker = OpenOptions::new()

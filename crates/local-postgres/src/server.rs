@@ -1,5 +1,6 @@
 //! One running (or stopped) server with its folder: what a primary and a standby share.
 
+use std::fmt;
 use std::fs;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -7,6 +8,8 @@ use std::process::{Child, ChildStdin, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use tokio_postgres::NoTls;
+use tokio_postgres::error::SqlState;
 
 use crate::account::Account;
 use crate::binaries::Binaries;
@@ -28,7 +31,6 @@ const DROP_BOUNDS: [(StopMode, Duration); 2] =
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// What a server is started with.
-#[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) folder: Folder,
     pub(crate) binaries: Binaries,
@@ -38,6 +40,18 @@ pub(crate) struct Plan {
     pub(crate) settings: Vec<(String, String)>,
     /// A standby's way to its primary.
     pub(crate) primary: Option<String>,
+}
+
+/// Without the password and the settings, which may hold secrets: this ends up in logs.
+impl fmt::Debug for Plan {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Plan")
+            .field("folder", &self.folder)
+            .field("binaries", &self.binaries)
+            .field("account", &self.account)
+            .finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug)]
@@ -75,13 +89,8 @@ impl Server {
     }
 
     pub(crate) async fn start_again(&mut self) -> Result<(), LocalPostgresError> {
-        if let Some(running) = &mut self.running {
-            let ended =
-                running.child.try_wait().doing("cannot wait for", self.plan.folder.path())?;
-            if ended.is_none() {
-                return Ok(());
-            }
-            self.ended();
+        if self.running.is_some() && self.answers().await? {
+            return Ok(());
         }
         let deadline = Instant::now() + STOP_BOUND;
         loop {
@@ -112,6 +121,35 @@ impl Server {
         }
     }
 
+    /// Whether the server answers; false once it has ended. A server that was just killed or is
+    /// shutting down looks alive for a moment, so its answer counts, not its process.
+    async fn answers(&mut self) -> Result<bool, LocalPostgresError> {
+        let deadline = Instant::now() + STOP_BOUND;
+        let config = self.config("postgres");
+        while let Some(running) = &mut self.running {
+            if running.child.try_wait().doing("cannot wait for", self.plan.folder.path())?.is_some()
+            {
+                self.ended();
+                return Ok(false);
+            }
+            match config.connect(NoTls).await {
+                Ok(_) => return Ok(true),
+                Err(error) if error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS) => {
+                    return Ok(true);
+                }
+                Err(_) => {}
+            }
+            if Instant::now() > deadline {
+                return Err(LocalPostgresError::DidNotStop {
+                    folder: self.plan.folder.path().to_owned(),
+                    seconds: STOP_BOUND.as_secs(),
+                });
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+        Ok(false)
+    }
+
     async fn attempt(&mut self) -> Result<Attempt, LocalPostgresError> {
         let data = self.plan.folder.data();
         let configuration = settings::configuration(
@@ -132,6 +170,7 @@ impl Server {
             .args(["-c", GUARDED, "local-postgres"])
             .arg(self.plan.binaries.tool("postgres"))
             .arg(&data)
+            .arg(self.sockets.path())
             .stdin(Stdio::piped())
             .stdout(log.try_clone().doing("cannot open", &log_path)?)
             .stderr(log)
@@ -321,8 +360,8 @@ pub(crate) async fn settle(
     if works_in(pid, &data) {
         match account.run("pg_ctl", &pg_ctl, stop).await {
             Ok(_) => return Ok(()),
-            // It may have ended by itself, as its guard told it to.
-            Err(error) if works_in(pid, &data) => return Err(error),
+            // Its guard may have stopped it: the lock file goes first, the process a moment later.
+            Err(error) if lock_file.exists() && works_in(pid, &data) => return Err(error),
             Err(_) => {}
         }
     }

@@ -11,11 +11,21 @@
 )]
 
 mod address;
+mod cluster;
+mod database;
+mod folder;
 mod guard;
+mod pgbouncer;
 mod proxy;
 mod replica;
+mod statements;
 mod wait;
 
+pub use cluster::{OwnCluster, OwnStandby, SharedCluster, cluster, own_cluster};
+pub use database::{Built, TestDatabase};
+pub use local_postgres::{Cluster, ClusterOptions, Standby, StopMode};
+pub use pgbouncer::PgBouncer;
 pub use proxy::{CuttingProxy, Upstream};
 pub use replica::ReplicaProcess;
+pub use statements::NamedStatement;
 pub use wait::{Observation, wait_until};

@@ -19,7 +19,10 @@ use tokio::{
 use tokio_postgres::{Config, config::Host};
 use tokio_util::sync::CancellationToken;
 
-use crate::address;
+use crate::{
+    address,
+    statements::{FrontendMessages, NamedStatement},
+};
 
 /// The server behind a [`CuttingProxy`].
 #[derive(Debug, Clone)]
@@ -91,6 +94,7 @@ struct Link {
     open: AtomicUsize,
     to_server: AtomicU64,
     to_client: AtomicU64,
+    named_statements: Mutex<Vec<NamedStatement>>,
 }
 
 /// The connections accepted between two cuts. Each holds a clone of `alive`, so that `gone` ends
@@ -123,6 +127,7 @@ impl CuttingProxy {
             open: AtomicUsize::new(0),
             to_server: AtomicU64::new(0),
             to_client: AtomicU64::new(0),
+            named_statements: Mutex::default(),
         });
         let closing = CancellationToken::new();
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -226,6 +231,12 @@ impl CuttingProxy {
     pub fn bytes_to_client(&self) -> u64 {
         self.link.to_client.load(Ordering::SeqCst)
     }
+
+    /// Every prepared statement that a PostgreSQL client gave a name to, in the order in which
+    /// they were passed on. A session encrypted by TLS cannot be read; [`Self::config`] has none.
+    pub fn named_statements(&self) -> Vec<NamedStatement> {
+        self.link.named_statements.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 impl Drop for CuttingProxy {
@@ -312,8 +323,15 @@ async fn forward(
     network: watch::Receiver<Network>,
     link: &Link,
 ) -> io::Result<()> {
-    let there = pump(client_out, server_in, network.clone(), &link.to_server);
-    let back = pump(server_out, client_in, network, &link.to_client);
+    let mut messages = FrontendMessages::default();
+    let there = pump(client_out, server_in, network.clone(), |bytes| {
+        let named = messages.read(bytes);
+        if !named.is_empty() {
+            link.named_statements.lock().unwrap_or_else(PoisonError::into_inner).extend(named);
+        }
+        count(&link.to_server, bytes);
+    });
+    let back = pump(server_out, client_in, network, |bytes| count(&link.to_client, bytes));
     tokio::try_join!(there, back).map(|_| ())
 }
 
@@ -321,7 +339,7 @@ async fn pump(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
     mut network: watch::Receiver<Network>,
-    passed: &AtomicU64,
+    mut note: impl FnMut(&[u8]),
 ) -> io::Result<()> {
     let mut chunk = vec![0_u8; 16 * 1024];
     loop {
@@ -338,7 +356,12 @@ async fn pump(
         if bytes.is_empty() {
             return to.shutdown().await;
         }
+        // Noted first: who has the answer must find the question noted.
+        note(bytes);
         to.write_all(bytes).await?;
-        passed.fetch_add(u64::try_from(read).unwrap_or(u64::MAX), Ordering::SeqCst);
     }
+}
+
+fn count(counter: &AtomicU64, bytes: &[u8]) {
+    counter.fetch_add(bytes.len().try_into().unwrap_or(u64::MAX), Ordering::SeqCst);
 }

@@ -1,6 +1,6 @@
 //! Whose folder is it?
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 
 use local_postgres::{Cluster, ClusterOptions, LocalPostgresError};
@@ -61,7 +61,8 @@ async fn only_the_owner_can_read_what_lies_in_the_folders() {
 /// the server and can enter.
 #[tokio::test]
 async fn a_folder_closed_to_the_server_s_account_is_named() {
-    let closed = tempfile::tempdir().unwrap();
+    let closed =
+        tempfile::Builder::new().permissions(Permissions::from_mode(0o700)).tempdir().unwrap();
     let options = ClusterOptions::new(closed.path().join("primary")).setting("fsync", "off");
     let started = Cluster::start(options).await;
     if rustix::process::geteuid().is_root() {

@@ -83,9 +83,10 @@ async fn a_server_without_its_parent_is_stopped_by_its_guard() {
     scratch::run(url.parse().unwrap(), MAKE).await;
     parent.kill().unwrap();
     parent.wait().unwrap();
-    // A clean shutdown removes it as its last act.
+    // A clean shutdown removes the lock file as its last act, the guard then the socket folder.
     let lock_file = folder.path().join("primary/data/postmaster.pid");
-    while lock_file.exists() {
+    let socket = std::fs::read_to_string(folder.path().join("primary/socket")).unwrap();
+    while lock_file.exists() || Path::new(&socket).exists() {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
 }

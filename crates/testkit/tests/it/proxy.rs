@@ -6,7 +6,7 @@ use std::{
 use testkit::{CuttingProxy, wait_until};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpSocket, TcpStream},
     task::JoinSet,
 };
 
@@ -52,15 +52,15 @@ async fn bytes_pass_and_are_counted_in_each_direction() {
 async fn an_orderly_end_passes_as_an_orderly_end_after_the_last_byte() {
     let (proxy, _server) = echo().await;
     let mut stream = TcpStream::connect(proxy.addr()).await.unwrap();
-    let sent = vec![7; 1 << 20];
+    let text = vec![7; 1 << 20];
     let (mut from, mut to) = stream.split();
     let send = async {
-        to.write_all(&sent).await.unwrap();
+        to.write_all(&text).await.unwrap();
         to.shutdown().await.unwrap();
     };
     let mut got = Vec::new();
     let (read, ()) = tokio::join!(from.read_to_end(&mut got), send);
-    assert_eq!(read.unwrap(), sent.len());
+    assert_eq!(read.unwrap(), text.len());
     wait_until("the connection closed", SOON, || async { proxy.open() == 0 }).await;
 }
 
@@ -134,8 +134,10 @@ async fn a_delay_holds_back_every_answer() {
 
 #[tokio::test]
 async fn a_client_of_a_server_that_is_not_there_is_reset() {
-    let unused = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let proxy = CuttingProxy::before(unused).await;
+    // Bound and not listening: nobody else can come to serve this port.
+    let bound = TcpSocket::new_v4().unwrap();
+    bound.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let proxy = CuttingProxy::before(bound.local_addr().unwrap()).await;
     let mut stream = TcpStream::connect(proxy.addr()).await.unwrap();
     stream.read_u8().await.unwrap_err();
 }

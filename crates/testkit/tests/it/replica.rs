@@ -85,28 +85,16 @@ async fn a_dropped_process_is_gone_with_the_program_it_started() {
     .await;
 }
 
-/// The test starts its own executable again as a "test process" that starts a replica and is then
-/// killed without a chance to clean up.
 #[tokio::test]
 async fn a_replica_does_not_outlive_a_killed_test_process() {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--ignored", "--exact", "--nocapture", "replica::test_process_to_be_killed"]);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_to_be_killed"));
+    command.arg("replica");
     let test_process = ReplicaProcess::start(command);
-    let line = test_process.wait_for_line(|line| line.contains("replica pid ")).await;
-    let pid: u32 = line.rsplit(' ').next().unwrap().parse().unwrap();
+    let pid: u32 = test_process.wait_for_line(|_| true).await.parse().unwrap();
     assert!(state_of(pid).is_some());
     test_process.kill_9();
     wait_until("the replica to be gone", Duration::from_secs(20), || async {
         state_of(pid).is_none()
     })
     .await;
-}
-
-#[tokio::test]
-#[ignore = "the part of the killed process in a_replica_does_not_outlive_a_killed_test_process"]
-#[expect(clippy::print_stdout, reason = "tells the process id to the test that started this one")]
-async fn test_process_to_be_killed() {
-    let replica = ReplicaProcess::start(shell("sleep 600"));
-    println!("replica pid {}", replica.id());
-    replica.wait().await;
 }
