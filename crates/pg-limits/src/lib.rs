@@ -1,1 +1,44 @@
-//! pg-limits
+#![doc = include_str!("../README.md")]
+#![warn(missing_docs, clippy::missing_errors_doc)]
+
+mod clock;
+mod config;
+mod endpoint;
+mod error;
+mod heavy_requests;
+mod holds;
+mod line;
+mod lines;
+mod metering;
+mod migrate;
+mod observe;
+mod permit;
+mod registry;
+mod release;
+mod schema;
+mod statements;
+mod turns;
+
+#[cfg(feature = "tower")]
+mod body;
+#[cfg(feature = "tower")]
+mod layer;
+#[cfg(feature = "tower")]
+mod problem;
+
+pub use clock::BootInstant;
+pub use config::{Config, Statements};
+pub use endpoint::Endpoint;
+pub use error::LimitsError;
+pub use heavy_requests::{Claim, HeavyRequests};
+pub use migrate::{MigrateError, grant, migrate};
+pub use observe::{CapInForce, Holder, Replica};
+pub use permit::{BoundReached, Permit, Refusal, Scope};
+pub use registry::ReplicaState;
+
+#[cfg(feature = "tower")]
+pub use body::PermitBody;
+#[cfg(feature = "tower")]
+pub use layer::{HeavyBody, HeavyRequestLayer, HeavyRequestService};
+#[cfg(feature = "tower")]
+pub use problem::Problem;

@@ -17,7 +17,8 @@ use crate::features;
 use crate::platform::account::PasswordChecks;
 use crate::platform::audit::AuditTrail;
 use crate::platform::database::Pools;
-use crate::platform::heavy::HeavyRequests;
+use crate::platform::heavy::{self, Endpoint, HeavyRequests};
+use crate::platform::route::Cost;
 use crate::settings::Settings;
 
 /// The largest body that is read: 64 KiB of query text with every character escaped.
@@ -55,8 +56,8 @@ impl App {
         let main = settings.database.url.parse().context("database.url is not an address")?;
         let pools = Pools::new(main, usize::try_from(settings.database.main_pool)?)?;
         let tasks = TaskTracker::new();
-        let replica = Uuid::now_v7();
-        let heavy = crate::platform::heavy::connect(&settings).await?;
+        let heavy = heavy::connect(&settings, &endpoints()).await?;
+        let replica = heavy.replica();
         Ok(Self {
             audit: AuditTrail::new(pools.clone(), tasks.clone(), replica),
             settings: Arc::new(settings),
@@ -87,6 +88,19 @@ impl App {
             .layer(axum::middleware::from_fn(guard::around))
             .with_state(self.clone())
     }
+}
+
+/// Every endpoint whose requests are heavy.
+fn endpoints() -> Vec<Endpoint> {
+    let mut endpoints: Vec<Endpoint> = Vec::new();
+    for route in features::routes() {
+        if let Cost::Heavy(endpoint) = route.cost
+            && !endpoints.iter().any(|known| known.name() == endpoint.name())
+        {
+            endpoints.push(*endpoint);
+        }
+    }
+    endpoints
 }
 
 /// The frame of the API's document.

@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::app::App;
+use crate::platform::heavy::{RELEASE_PATIENCE, ReplicaState};
 use crate::platform::{schema, session, telemetry};
 use crate::settings::Settings;
 
@@ -39,7 +40,7 @@ pub(super) async fn serve(settings: Settings) -> anyhow::Result<()> {
     let server = axum::serve(listener, app.router())
         .with_graceful_shutdown(app.shutdown.clone().cancelled_owned());
     let server = app.tasks.spawn(async move { server.await });
-    app.heavy.set_state(crate::platform::heavy::ReplicaState::Ready).await;
+    tell(&app, ReplicaState::Ready).await;
     tracing::info!(%address, replica = %app.replica, "Serving");
     super::print(&format!("Listening on http://{address}"))?;
 
@@ -48,8 +49,8 @@ pub(super) async fn serve(settings: Settings) -> anyhow::Result<()> {
         _ = interrupt.recv() => {}
     }
     tracing::info!("Draining");
-    app.heavy.set_state(crate::platform::heavy::ReplicaState::Draining).await;
     app.shutdown.cancel();
+    tell(&app, ReplicaState::Draining).await;
     app.tasks.close();
     // First requests may end by themselves, then heavy work is stopped, and tells the trail so.
     if tokio::time::timeout(drain, app.tasks.wait()).await.is_err() {
@@ -59,9 +60,16 @@ pub(super) async fn serve(settings: Settings) -> anyhow::Result<()> {
         }
     }
     server.abort();
-    app.heavy.shutdown().await;
+    app.heavy.shutdown(RELEASE_PATIENCE).await;
     tracing::info!("Stopped");
     Ok(())
+}
+
+/// Tells the others what state this replica is in. The next heartbeat repeats it, so a failure only waits.
+async fn tell(app: &App, state: ReplicaState) {
+    if let Err(error) = app.heavy.set_state(state).await {
+        tracing::warn!(error = %error, state = state.as_str(), "The replica's state could not be told");
+    }
 }
 
 async fn housekeeping(app: App) {

@@ -1,150 +1,48 @@
-//! Stands in for `pg-limits` until its first version is merged: the same names, no limits.
+//! The limits on heavy requests, as Studio uses them.
 
-#![expect(
-    clippy::return_self_not_must_use,
-    clippy::unused_async,
-    reason = "stands in for pg-limits"
-)]
+use std::time::Duration;
 
-use std::time::{Duration, Instant};
+use anyhow::Context as _;
+pub use pg_limits::{
+    BootInstant, Claim, Endpoint, HeavyRequests, LimitsError, Permit, Refusal, ReplicaState, Scope,
+};
 
-use uuid::Uuid;
+use super::problem::Problem;
+use crate::settings::Settings;
 
-/// See `pg_limits::Endpoint`.
-#[derive(Debug)]
-pub struct Endpoint {
-    name: &'static str,
-    per_user: u32,
-    time_bound: Duration,
-    row_cap: u64,
-    byte_cap: u64,
-}
+/// The limits' schema in their own database.
+pub const SCHEMA: &str = "limits";
 
-impl Endpoint {
-    pub const fn new(name: &'static str, per_user: u32, time_bound: Duration) -> Self {
-        Self { name, per_user, time_bound, row_cap: 0, byte_cap: 0 }
-    }
-    pub const fn rows(mut self, rows: u64) -> Self {
-        self.row_cap = rows;
-        self
-    }
-    pub const fn bytes(mut self, bytes: u64) -> Self {
-        self.byte_cap = bytes;
-        self
-    }
-    pub const fn name(&self) -> &'static str {
-        self.name
-    }
-    pub const fn per_user(&self) -> u32 {
-        self.per_user
-    }
-    pub const fn time_bound(&self) -> Duration {
-        self.time_bound
-    }
-    pub const fn row_cap(&self) -> u64 {
-        self.row_cap
-    }
-    pub const fn byte_cap(&self) -> u64 {
-        self.byte_cap
-    }
-}
+/// How long a replica that stops waits for its last releases.
+pub const RELEASE_PATIENCE: Duration = Duration::from_secs(5);
 
-/// See `pg_limits::HeavyRequests`.
-#[derive(Debug, Clone, Default)]
-pub struct HeavyRequests;
-
-impl HeavyRequests {
-    /// Always grants.
-    pub async fn claim(&self, endpoint: &Endpoint, _user: &str) -> Result<Claim, LimitsError> {
-        Ok(Claim::Granted(Permit {
-            id: Uuid::now_v7(),
-            end: Instant::now() + endpoint.time_bound(),
-        }))
-    }
-}
-
-/// See `pg_limits::Claim`.
-#[derive(Debug)]
-pub enum Claim {
-    /// A permit.
-    Granted(Permit),
-    /// A refusal.
-    Refused(Refusal),
-}
-
-/// See `pg_limits::Permit`.
-#[derive(Debug)]
-pub struct Permit {
-    id: Uuid,
-    end: Instant,
-}
-
-impl Permit {
-    pub fn id(&self) -> Uuid {
-        self.id
-    }
-    pub fn remaining(&self) -> Duration {
-        self.end.saturating_duration_since(Instant::now())
-    }
-    pub async fn bound_reached(&self) {
-        tokio::time::sleep(self.remaining()).await;
-    }
-    pub async fn release(self) {}
-}
-
-/// See `pg_limits::Scope`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
-    /// The user's own cap.
-    User,
-    /// The installation's cap.
-    Installation,
-}
-
-/// See `pg_limits::Refusal`.
-#[derive(Debug)]
-pub struct Refusal {
-    pub endpoint: String,
-    pub scope: Scope,
-    pub limit: u32,
-    pub retry_after: Option<Duration>,
-}
-
-/// See `pg_limits::LimitsError`.
-#[derive(Debug, thiserror::Error)]
-pub enum LimitsError {
-    /// The limits' database cannot be reached.
-    #[error("the limits are unavailable")]
-    Unavailable,
-    /// The claim was neither granted nor refused in time.
-    #[error("the claim was not decided in time")]
-    Undecided,
-}
-
-/// Connects to the limits.
+/// Connects to the limits and registers this replica with the caps of `endpoints`.
 ///
 /// # Errors
-/// When they cannot be reached.
-pub async fn connect(_settings: &crate::settings::Settings) -> anyhow::Result<HeavyRequests> {
-    Ok(HeavyRequests)
+/// When they cannot be reached, or have no schema yet.
+pub async fn connect(settings: &Settings, endpoints: &[Endpoint]) -> anyhow::Result<HeavyRequests> {
+    let database =
+        settings.database.limits_url.parse().context("database.limits_url is not an address")?;
+    let config = pg_limits::Config::new(database, settings.installation_cap(), endpoints)
+        .schema(SCHEMA)
+        .margin(settings.margin())
+        .replica(settings.replica_name(), env!("CARGO_PKG_VERSION"));
+    HeavyRequests::connect(config)
+        .await
+        .context("connecting to the limits (`studio migrate` sets them up)")
 }
 
-/// Installs the limits and lets a role claim.
+/// Claims a permit, or gives the problem to answer with.
 ///
 /// # Errors
-/// The database's.
-pub async fn migrate(_client: &mut tokio_postgres::Client, _role: &str) -> anyhow::Result<()> {
-    Ok(())
-}
-
-/// See `pg_limits::ReplicaState`.
-#[derive(Debug, Clone, Copy)]
-pub enum ReplicaState {
-    Ready,
-    Draining,
-}
-
-impl HeavyRequests {
-    pub async fn set_state(&self, _state: ReplicaState) {}
-    pub async fn shutdown(&self) {}
+/// 429 when a limit is reached, 503 when that could not be decided.
+pub async fn claim(
+    heavy: &HeavyRequests,
+    endpoint: &Endpoint,
+    user: &str,
+) -> Result<Permit, Problem> {
+    match heavy.claim(endpoint, user).await? {
+        Claim::Granted(permit) => Ok(permit),
+        Claim::Refused(refusal) => Err(refusal.into()),
+    }
 }

@@ -252,6 +252,20 @@ impl Problem {
         .member("timeBoundSeconds", endpoint.time_bound().as_secs())
     }
 
+    /// 503: somebody stopped the query in the database.
+    pub fn query_stopped() -> Self {
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "query-stopped",
+            "The query was stopped in the database",
+        )
+    }
+
+    /// 503: this replica is shutting down.
+    pub fn draining() -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "draining", "This replica is shutting down")
+    }
+
     /// The document as it is sent.
     pub fn to_json(&self, request_id: Option<&str>) -> Value {
         let mut members = self.0.members.clone();
@@ -291,18 +305,18 @@ impl IntoResponse for Problem {
 
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
-        let scope = match refusal.scope {
-            Scope::User => "user",
-            Scope::Installation => "installation",
-        };
         let problem = Self::new(
             StatusCode::TOO_MANY_REQUESTS,
             "too-many-heavy-requests",
             "Too many heavy requests",
         )
+        .detail(match refusal.scope {
+            Scope::User => "You have as many of these requests under way as one user may.",
+            Scope::Installation => "All users together have as many heavy requests under way as this installation allows.",
+        })
         .member("endpoint", refusal.endpoint)
         .member("limit", refusal.limit)
-        .member("scope", scope);
+        .member("scope", refusal.scope.as_str());
         match refusal.retry_after {
             Some(wait) => problem.retry_after(wait),
             None => problem,
@@ -312,13 +326,13 @@ impl From<Refusal> for Problem {
 
 impl From<LimitsError> for Problem {
     fn from(error: LimitsError) -> Self {
-        tracing::warn!(cause = %error, "A heavy request could not be decided");
+        tracing::warn!(cause = ?error, "A heavy request could not be decided");
         Self::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "limits-unavailable",
             "The limits cannot be checked now",
         )
-        .retry_after(std::time::Duration::from_secs(2))
+        .retry_after(error.retry_after())
     }
 }
 

@@ -12,7 +12,7 @@ use futures_util::future::BoxFuture;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 use tokio_util::sync::CancellationToken;
 
-use super::heavy::Permit;
+use super::heavy::{Endpoint, Permit};
 use super::problem::Problem;
 use crate::app::App;
 
@@ -23,7 +23,7 @@ const DRAIN: Duration = Duration::from_secs(5);
 const BACKSTOP: Duration = Duration::from_secs(1);
 
 /// A connection that bounded work runs on.
-pub trait WorkConnection: Send {
+pub trait WorkConnection: Send + Sync {
     /// The connection itself.
     fn client(&self) -> &Client;
     /// Closes it, so that a late cancel cannot hit another borrower.
@@ -65,6 +65,26 @@ pub enum Ended<T> {
     Failed(tokio_postgres::Error),
 }
 
+impl<T> Ended<T> {
+    /// What the work gave, or the problem to answer with while nothing has been sent.
+    ///
+    /// # Errors
+    /// Unless the work ended by itself.
+    pub fn done(self, endpoint: &Endpoint) -> Result<T, Problem> {
+        match self {
+            Self::Done(value) => Ok(value),
+            Self::TimeBound => Err(Problem::timed_out(endpoint)),
+            // Only a replica that shuts down still has somebody to tell.
+            Self::ClientLeft => Err(Problem::draining()),
+            Self::Administrator => Err(Problem::query_stopped()),
+            Self::RecoveryConflict => {
+                Err(Problem::database_unavailable(&"a conflict with recovery"))
+            }
+            Self::Failed(error) => Err(error.into()),
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 enum Stop {
     TimeBound,
@@ -96,10 +116,10 @@ impl Bounds<'_> {
         let reached = async {
             match self.at_most {
                 Some(wait) => tokio::select! {
-                    () = self.permit.bound_reached() => {}
+                    _ = self.permit.bound_reached() => {}
                     () = tokio::time::sleep(wait) => {}
                 },
-                None => self.permit.bound_reached().await,
+                None => drop(self.permit.bound_reached().await),
             }
         };
         tokio::select! {
@@ -120,17 +140,16 @@ impl Bounds<'_> {
     pub async fn run<C, T, F>(&self, connection: C, body: F) -> (Ended<T>, Option<C>)
     where
         C: WorkConnection,
-        F: for<'c> FnOnce(&'c Client) -> BoxFuture<'c, Result<T, tokio_postgres::Error>> + Send,
+        F: for<'c> FnOnce(&'c C) -> BoxFuture<'c, Result<T, tokio_postgres::Error>> + Send,
     {
         let (backend, backend_known) = tokio::sync::oneshot::channel();
         let (ended, drained) = {
-            let client = connection.client();
-            let mut work = pin!(self.transaction(client, backend, body));
+            let mut work = pin!(self.transaction(&connection, backend, body));
             tokio::select! {
                 biased;
                 result = &mut work => (self.told(result, None), true),
                 stop = self.stop() => {
-                    let cancel = client.cancel_token();
+                    let cancel = connection.client().cancel_token();
                     let cancel = async move {
                         if let Err(error) = cancel.cancel_query(NoTls).await {
                             tracing::warn!(error = %error, "A cancel could not be sent");
@@ -163,15 +182,17 @@ impl Bounds<'_> {
         (ended, None)
     }
 
-    async fn transaction<T, F>(
+    async fn transaction<C, T, F>(
         &self,
-        client: &Client,
+        connection: &C,
         backend: tokio::sync::oneshot::Sender<i32>,
         body: F,
     ) -> Result<T, tokio_postgres::Error>
     where
-        F: for<'c> FnOnce(&'c Client) -> BoxFuture<'c, Result<T, tokio_postgres::Error>> + Send,
+        C: WorkConnection,
+        F: for<'c> FnOnce(&'c C) -> BoxFuture<'c, Result<T, tokio_postgres::Error>> + Send,
     {
+        let client = connection.client();
         let timeout = (self.remaining() + BACKSTOP).as_millis();
         let begin = format!(
             "begin transaction read only; set local statement_timeout = {timeout}; {} \
@@ -187,7 +208,7 @@ impl Bounds<'_> {
                 break;
             }
         }
-        let value = body(client).await?;
+        let value = body(connection).await?;
         client.batch_execute("commit").await?;
         Ok(value)
     }

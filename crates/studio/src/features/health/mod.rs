@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use http::{HeaderValue, StatusCode, header};
+use http::{HeaderValue, header};
 use utoipa_axum::routes;
 
 use crate::app::App;
@@ -42,11 +42,7 @@ async fn livez() -> &'static str {
 )]
 async fn readyz(State(app): State<App>) -> ApiResult<&'static str> {
     if app.shutdown.is_cancelled() {
-        return Err(Problem::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "draining",
-            "This replica is shutting down",
-        ));
+        return Err(Problem::draining());
     }
     app.pools.main().await?.execute("select 1", &[]).await?;
     Ok("ready\n")

@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Config, NoTls};
 
+use super::heavy;
 use crate::settings::Settings;
 
 mod embedded {
@@ -20,8 +21,6 @@ const DATABASE: &str = include_str!("database.sql");
 
 /// The role that serves, unless its address names another.
 const APP_ROLE: &str = "studio_app";
-/// The limits' schema in their database.
-pub const LIMITS_SCHEMA: &str = "limits";
 
 /// How often a migration that met somebody else's lock is tried again.
 const LOCK_ATTEMPTS: u32 = 15;
@@ -72,9 +71,10 @@ pub async fn migrate(settings: &Settings) -> anyhow::Result<()> {
     limits_owner.dbname(limits.get_dbname().unwrap_or("studio_limits"));
     let mut limits =
         connect_or_create(&limits_owner).await.context("opening the limits' database")?;
-    crate::platform::heavy::migrate(&mut limits, app_role)
+    pg_limits::migrate(&mut limits, heavy::SCHEMA)
         .await
         .context("migrating the limits' database")?;
+    pg_limits::grant(&limits, heavy::SCHEMA, app_role).await.context("granting the limits")?;
     Ok(())
 }
 

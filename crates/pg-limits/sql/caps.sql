@@ -1,0 +1,4 @@
+-- The caps in force. Reads a row a limit.
+select name, cap_set, in_force
+from limits.limit_setting
+order by name

@@ -1,0 +1,49 @@
+//! The metrics that the limits report, by the names that dashboards know.
+
+use std::time::Duration;
+
+use metrics::{counter, gauge, histogram};
+
+use crate::error::LimitsError;
+use crate::heavy_requests::Claim;
+use crate::permit::Scope;
+
+/// Counts what a claim came to: `pg_limits_claims_total{endpoint, outcome}`.
+pub(crate) fn claim(endpoint: &'static str, outcome: &Result<Claim, LimitsError>) {
+    let outcome = match outcome {
+        Ok(Claim::Granted(_)) => "granted",
+        Ok(Claim::Refused(refusal)) => match refusal.scope {
+            Scope::User => "refused_user",
+            Scope::Installation => "refused_installation",
+        },
+        Err(LimitsError::Undecided) => "undecided",
+        Err(_) => "unavailable",
+    };
+    counter!("pg_limits_claims_total", "endpoint" => endpoint, "outcome" => outcome).increment(1);
+}
+
+/// A permit begins: `pg_limits_permits_held{endpoint}`.
+pub(crate) fn grant(endpoint: &'static str) {
+    gauge!("pg_limits_permits_held", "endpoint" => endpoint).increment(1.0);
+}
+
+/// A permit ends, after so long: `pg_limits_hold_seconds{endpoint}`.
+pub(crate) fn end(endpoint: &'static str, held: Duration) {
+    gauge!("pg_limits_permits_held", "endpoint" => endpoint).decrement(1.0);
+    histogram!("pg_limits_hold_seconds", "endpoint" => endpoint).record(held.as_secs_f64());
+}
+
+/// Releases that the database has not answered: `pg_limits_releases_pending`.
+pub(crate) fn pending(change: f64) {
+    gauge!("pg_limits_releases_pending").increment(change);
+}
+
+/// Claims that lost their answer and are not settled: `pg_limits_permits_unknown`.
+pub(crate) fn unknown(change: f64) {
+    gauge!("pg_limits_permits_unknown").increment(change);
+}
+
+/// The permits' table was made anew: `pg_limits_table_repairs_total`.
+pub(crate) fn repair() {
+    counter!("pg_limits_table_repairs_total").increment(1);
+}

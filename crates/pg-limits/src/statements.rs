@@ -1,0 +1,44 @@
+//! The statements of the hot path, with the types of their parameters.
+
+use std::borrow::Cow;
+
+use tokio_postgres::types::Type;
+
+use crate::schema;
+
+pub(crate) struct Sql {
+    text: &'static str,
+    pub(crate) types: &'static [Type],
+}
+
+impl Sql {
+    pub(crate) fn text(&self, schema: &str) -> Cow<'static, str> {
+        schema::place(self.text, schema)
+    }
+}
+
+macro_rules! sql {
+    ($name:ident, $file:literal, [$($type:expr),*]) => {
+        pub(crate) static $name: Sql =
+            Sql { text: include_str!(concat!("../sql/", $file)), types: &[$($type),*] };
+    };
+}
+
+sql!(CLAIM, "claim.sql", [Type::UUID, Type::TEXT, Type::TEXT, Type::UUID, Type::INT8, Type::INT8]);
+sql!(RELEASE, "release.sql", [Type::TEXT, Type::INT4, Type::UUID]);
+sql!(RELEASE_BY_ID, "release_by_id.sql", [Type::UUID]);
+sql!(RELEASE_REPLICA, "release_replica.sql", [Type::UUID]);
+sql!(
+    REGISTER,
+    "register.sql",
+    [Type::UUID, Type::TEXT, Type::TEXT, Type::TEXT, Type::TEXT_ARRAY, Type::INT4_ARRAY]
+);
+sql!(HEARTBEAT, "heartbeat.sql", [Type::UUID, Type::TEXT]);
+sql!(REPAIR, "repair.sql", []);
+sql!(SWEEP, "sweep.sql", [Type::INT4]);
+sql!(SET_CAP, "set_cap.sql", [Type::TEXT, Type::INT4]);
+sql!(CAPS, "caps.sql", []);
+sql!(HOLDERS, "holders.sql", []);
+sql!(REPLICAS, "replicas.sql", []);
+sql!(BACKEND, "backend.sql", []);
+sql!(END_BACKEND, "end_backend.sql", [Type::INT4, Type::INT8]);
