@@ -12,6 +12,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::features::sql_console;
 use crate::platform::{schema, telemetry};
 use crate::settings::Settings;
 
@@ -86,7 +87,10 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 
 fn with_settings(command: &Command, settings: Settings) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Migrate => block_on(schema::migrate(&settings)),
+        Command::Migrate => block_on(async {
+            schema::migrate(&settings).await?;
+            sql_console::console_roles::migrate(&settings).await
+        }),
         Command::Serve => block_on(serve::serve(settings)),
         Command::Config(ConfigCommand::Check { replicas }) => {
             on_runtime(config::check(&settings, *replicas))

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::bounds::{ENDPOINT, Reached};
 use super::catalogue::Catalogue;
 use super::check::{CheckedQuery, check};
-use super::run::{self, Answer, Document, Failure, invalid_sql};
+use super::run::{self, Answer, Document, invalid_sql};
 use super::{body, guard};
 use crate::app::App;
 use crate::platform::access::SignedIn;
@@ -120,12 +120,7 @@ async fn answer(
             Ok((pieces, Some(permit)))
         }
         Err(failure) => {
-            let outcome = match &failure {
-                Failure::ClientLeft => Outcome::AbortedByClient { rows: 0 },
-                Failure::TimeBound => Outcome::Partial { bound: Bound::Time, rows: 0 },
-                failure => Outcome::Failed { reason: failure.reason(), rows: 0 },
-            };
-            event.finish(outcome).await;
+            event.finish(failure.outcome()).await;
             permit.release().await;
             Err(failure.into())
         }

@@ -299,9 +299,12 @@ impl Writer<'_> {
     fn array(&mut self, array: &Array, env: Env<'_>) -> Result<(), Refusal> {
         let Array { elem, named: _ } = array;
         self.push("ARRAY[");
-        self.list(elem, |writer, item| match item {
-            Expr::Array(inner) => writer.array(inner, env),
-            item => writer.expression(item, env),
+        self.list(elem, |writer, item| {
+            if let Expr::Array(inner) = item {
+                writer.array(inner, env)
+            } else {
+                writer.expression(item, env)
+            }
         })?;
         self.push("]");
         Ok(())

@@ -24,7 +24,7 @@ struct Around<'s> {
 
 impl Writer<'_> {
     /// Writes ` FROM …`, or nothing, and gives what it brings into scope.
-    pub(super) fn from_clause(
+    pub(super) fn relations(
         &mut self,
         from: &[TableWithJoins],
         scope: &Scope<'_>,

@@ -68,7 +68,7 @@ impl Writer<'_> {
 
         // The FROM is written after the list, but the list needs what the FROM brings into scope.
         let before = std::mem::take(&mut self.sql);
-        let relations = self.from_clause(from, scope, ctes)?;
+        let relations = self.relations(from, scope, ctes)?;
         let from_text = std::mem::replace(&mut self.sql, before);
 
         let inside = Scope::inside(scope, &relations);
@@ -158,6 +158,7 @@ impl Writer<'_> {
         }
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "any other expression groups by itself")]
     fn group_by(
         &mut self,
         group_by: &GroupByExpr,

@@ -1,5 +1,6 @@
 //! The privileged set-up.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -62,13 +63,12 @@ async fn restrict_functions(client: &Client, app: &str) -> anyhow::Result<()> {
     let mut statements = String::new();
     for row in client.query(FUNCTIONS, &[&DANGEROUS]).await? {
         let signature: &str = row.get(0);
-        statements.push_str(&format!("revoke execute on function {signature} from public;\n"));
+        writeln!(statements, "revoke execute on function {signature} from public;")?;
         if is_left_to_the_app(signature) {
-            statements.push_str(&format!("grant execute on function {signature} to {app};\n"));
+            writeln!(statements, "grant execute on function {signature} to {app};")?;
         }
         if signature.starts_with("pg_stat_get_") {
-            statements
-                .push_str(&format!("grant execute on function {signature} to pg_read_all_stats;\n"));
+            writeln!(statements, "grant execute on function {signature} to pg_read_all_stats;")?;
         }
     }
     run(client, &statements).await?;
@@ -88,10 +88,9 @@ async fn make(client: &Client, role: &ConsoleRole, database: &str) -> anyhow::Re
     }
     let login = quoted(&role.login);
     run(client, &ROLE_SETTINGS.replace("{role}", &login)).await?;
-    let mut grants =
-        GRANTS.replace("{role}", &login).replace("{database}", &quoted(database));
+    let mut grants = GRANTS.replace("{role}", &login).replace("{database}", &quoted(database));
     for view in Catalogue::ALL.readable_by(role.role) {
-        grants.push_str(&format!("grant select on console.{} to {login};\n", quoted(view.name)));
+        writeln!(grants, "grant select on console.{} to {login};", quoted(view.name))?;
     }
     run(client, &grants).await?;
     Ok(())

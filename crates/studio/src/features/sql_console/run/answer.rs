@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde::Serialize;
 
 use super::chunks::{Chunks, Counter};
-use crate::features::sql_console::bounds::{self, ENDPOINT, Limits, Reached};
+use crate::features::sql_console::bounds::{self, ANSWER_MAX_BYTES, Limits, ROWS_MAX, Reached};
 
 /// Kept free for what follows the rows.
 const TAIL_BYTES: usize = 16 << 10;
@@ -19,8 +19,7 @@ const CUT_NAMED: usize = 100;
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = SqlAnswer)]
-#[expect(dead_code, reason = "documents the answer, which is written piece by piece")]
-pub struct Document {
+pub(crate) struct Document {
     columns: Vec<Column>,
     rows: Vec<Vec<Option<String>>>,
     #[serde(flatten)]
@@ -30,7 +29,7 @@ pub struct Document {
 /// A column of an answer.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 #[schema(as = SqlColumn)]
-pub struct Column {
+pub(crate) struct Column {
     pub name: String,
     /// The type's name in PostgreSQL, such as `int8` or `timestamptz`.
     #[serde(rename = "type")]
@@ -41,7 +40,7 @@ pub struct Column {
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = SqlAnswerEnd)]
-pub struct End {
+pub(crate) struct End {
     row_count: u64,
     /// Whether these are all rows, each with its whole values.
     complete: bool,
@@ -55,7 +54,7 @@ pub struct End {
 /// Values that were longer than their bound.
 #[derive(Debug, Clone, Default, Serialize, utoipa::ToSchema)]
 #[schema(as = SqlCutCells)]
-pub struct CutCells {
+pub(crate) struct CutCells {
     count: u64,
     /// The first of them, at most 100.
     first: Vec<CutCell>,
@@ -64,7 +63,7 @@ pub struct CutCells {
 /// A place in `rows`, both counted from zero.
 #[derive(Debug, Clone, Copy, Serialize, utoipa::ToSchema)]
 #[schema(as = SqlCutCell)]
-pub struct CutCell {
+pub(crate) struct CutCell {
     row: u64,
     column: i32,
 }
@@ -78,7 +77,7 @@ pub(super) enum Room {
 
 /// An answer that grows.
 #[derive(Debug, Default)]
-pub struct Answer {
+pub(crate) struct Answer {
     head: Vec<u8>,
     rows: Chunks,
     row_count: u64,
@@ -88,17 +87,17 @@ pub struct Answer {
 
 impl Answer {
     /// The number of rows so far.
-    pub fn row_count(&self) -> u64 {
+    pub(crate) fn row_count(&self) -> u64 {
         self.row_count
     }
 
     /// The bound that cut the answer.
-    pub fn bound(&self) -> Option<Reached> {
+    pub(crate) fn bound(&self) -> Option<Reached> {
         self.reached.or_else(|| (self.cut.count > 0).then_some(Reached::Cell))
     }
 
     /// Says that the time bound came before the last row.
-    pub fn stop_at_time_bound(&mut self) {
+    pub(crate) fn stop_at_time_bound(&mut self) {
         self.reached.get_or_insert(Reached::Time);
     }
 
@@ -115,13 +114,13 @@ impl Answer {
         cells: &[Option<&str>],
         cut: &[i32],
     ) -> Result<Room, serde_json::Error> {
-        if self.row_count >= ENDPOINT.row_cap() {
+        if self.row_count >= ROWS_MAX {
             self.reached = Some(Reached::Rows);
             return Ok(Room::Full);
         }
         let mut size = Counter::default();
         serde_json::to_writer(&mut size, cells)?;
-        let most = usize::try_from(ENDPOINT.byte_cap()).unwrap_or(usize::MAX);
+        let most = usize::try_from(ANSWER_MAX_BYTES).unwrap_or(usize::MAX);
         if self.head.len() + self.rows.len() + 1 + size.0 + TAIL_BYTES > most {
             self.reached = Some(Reached::Bytes);
             return Ok(Room::Full);
@@ -141,7 +140,7 @@ impl Answer {
     }
 
     /// The whole document, in pieces.
-    pub fn finish(self, elapsed: Duration) -> Result<Vec<Bytes>, serde_json::Error> {
+    pub(crate) fn finish(self, elapsed: Duration) -> Result<Vec<Bytes>, serde_json::Error> {
         let bound = self.bound();
         let end = End {
             row_count: self.row_count,

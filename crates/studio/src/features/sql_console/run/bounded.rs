@@ -5,13 +5,13 @@
 
 use std::fmt::Write as _;
 
-use crate::features::sql_console::bounds::{CELL_MAX_BYTES, ENDPOINT, ROW_MAX_BYTES};
+use crate::features::sql_console::bounds::{CELL_MAX_BYTES, ROW_MAX_BYTES, ROWS_MAX};
 
 /// Wraps a checked statement of that many columns. The result has one text a column and, last, the
 /// numbers of the columns (from 1) whose value was cut, or null. It gives one row more than the
 /// row bound, which tells that there are more.
 pub(super) fn statement(checked: &str, columns: usize) -> String {
-    let rows = ENDPOINT.row_cap() + 1;
+    let rows = ROWS_MAX + 1;
     if columns == 0 {
         return format!(
             "select null::int4[] from (select from ({checked}) as checked) as bounded limit {rows}"

@@ -3,11 +3,12 @@
 use http::StatusCode;
 
 use crate::features::sql_console::bounds::{COLUMNS_MAX, ENDPOINT};
+use crate::platform::audit::{Bound, Outcome};
 use crate::platform::problem::Problem;
 
 /// Why a query has no answer.
 #[derive(Debug)]
-pub enum Failure {
+pub(crate) enum Failure {
     /// The author's own SQL: a name that is not there, a division by zero. PostgreSQL's sentence is
     /// about that text and is safe to show to its author.
     Author { sqlstate: String, sentence: String },
@@ -51,17 +52,18 @@ impl From<tokio_postgres::Error> for Failure {
 }
 
 impl Failure {
-    /// The word for it in the audit trail.
-    pub fn reason(&self) -> &'static str {
-        match self {
+    /// The outcome that the audit trail keeps.
+    pub(crate) fn outcome(&self) -> Outcome {
+        let reason = match self {
+            Self::ClientLeft => return Outcome::AbortedByClient { rows: 0 },
+            Self::TimeBound => return Outcome::Partial { bound: Bound::Time, rows: 0 },
             Self::Author { .. } | Self::TooManyColumns(_) | Self::Refused { .. } => "invalid-sql",
             Self::TooLarge => "too-large",
-            Self::TimeBound => "TIME",
-            Self::ClientLeft => "client-left",
             Self::Stopped => "stopped",
             Self::Unavailable(_) => "database",
             Self::Internal(_) => "internal",
-        }
+        };
+        Outcome::Failed { reason, rows: 0 }
     }
 }
 
@@ -101,7 +103,6 @@ impl From<Failure> for Problem {
 }
 
 /// 400: the text is not a query that the console runs.
-pub fn invalid_sql(sentence: impl Into<String>) -> Problem {
-    Problem::new(StatusCode::BAD_REQUEST, "invalid-sql", "The query cannot be run")
-        .detail(sentence)
+pub(crate) fn invalid_sql(sentence: impl Into<String>) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, "invalid-sql", "The query cannot be run").detail(sentence)
 }

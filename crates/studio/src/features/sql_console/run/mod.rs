@@ -6,16 +6,16 @@ mod bounded;
 mod chunks;
 mod failure;
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 use tokio_postgres::{Client, Config, NoTls};
 use tokio_util::sync::CancellationToken;
 
-pub use self::answer::{Answer, Document};
-pub use self::failure::{Failure, invalid_sql};
+pub(crate) use self::answer::{Answer, Document};
 use self::answer::{Column, Room};
+pub(crate) use self::failure::{Failure, invalid_sql};
 use super::bounds::COLUMNS_MAX;
 use crate::app::App;
 use crate::platform::heavy::Permit;
@@ -43,7 +43,7 @@ const SET_LOCAL: &str = "set local search_path = console; set local lock_timeout
 ///
 /// Not cancel safe: a task that is never dropped calls it, and tells by `left` that its client has
 /// gone.
-pub async fn run(
+pub(crate) async fn run(
     app: &App,
     login: &Config,
     checked: &str,
@@ -51,20 +51,17 @@ pub async fn run(
     left: &CancellationToken,
 ) -> Result<Answer, Failure> {
     let client = connect(app, login).await?;
-    let bounds = Bounds {
-        permit,
-        at_most: None,
-        left,
-        terminator: &app.pools.main,
-        set_local: SET_LOCAL,
-    };
+    let bounds =
+        Bounds { permit, at_most: None, left, terminator: &app.pools.main, set_local: SET_LOCAL };
     // Outside the work, so that what was read survives a stop at the time bound.
-    let answer = Mutex::new(Answer::default());
-    let (ended, connection) =
-        bounds.run(client, |client| read(client, checked, &answer).boxed()).await;
+    let answer = Arc::new(Mutex::new(Answer::default()));
+    let (growing, checked) = (Arc::clone(&answer), checked.to_owned());
+    let (ended, connection) = bounds
+        .run(client, move |client| async move { read(client, &checked, &growing).await }.boxed())
+        .await;
     // Never used again: what a query could have left in the session goes with it.
     drop(connection);
-    let mut answer = answer.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut answer = std::mem::take(&mut *answer.lock().unwrap_or_else(PoisonError::into_inner));
     match ended {
         Ended::Done(Ok(())) => Ok(answer),
         Ended::Done(Err(failure)) => Err(failure),
