@@ -2,6 +2,7 @@
 
 mod account;
 mod config;
+mod migrate;
 mod seed;
 mod serve;
 
@@ -12,8 +13,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::features::sql_console;
-use crate::platform::{schema, telemetry};
+use crate::platform::telemetry;
 use crate::settings::Settings;
 
 /// The whole command line.
@@ -87,10 +87,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 
 fn with_settings(command: &Command, settings: Settings) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Migrate => block_on(async {
-            schema::migrate(&settings).await?;
-            sql_console::console_roles::migrate(&settings).await
-        }),
+        Command::Migrate => block_on(migrate::migrate(&settings)),
         Command::Serve => block_on(serve::serve(settings)),
         Command::Config(ConfigCommand::Check { replicas }) => {
             on_runtime(config::check(&settings, *replicas))

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use tokio_postgres::Config;
 
+use crate::features::sql_console::console_roles;
 use crate::platform::schema;
 use crate::settings::Settings;
 
@@ -139,12 +140,15 @@ async fn ask_server(
             "{replicas} replicas may open {wanted} connections, and the server leaves {most} of its max_connections"
         ));
     }
-    let roles: i64 = row.get("console_roles");
-    findings.notes.push(if roles == 3 {
-        "the roles of the SQL console are set up".to_owned()
-    } else {
-        format!("{roles} of the 3 roles of the SQL console exist: run `studio migrate`")
-    });
+    let roles = console_roles::from_settings(settings)?;
+    let found = console_roles::verify(&client, &roles).await?;
+    if !roles.is_empty() && found.is_empty() {
+        findings.notes.push("the roles of the SQL console are set up".to_owned());
+    }
+    for finding in found {
+        // The console stays off until this is mended, or its settings say that it may go without.
+        findings.warnings.push(finding.to_string());
+    }
     let limits = schema::connect(&settings.database.limits_url.parse()?).await?;
     limits.execute("select 1", &[]).await?;
     Ok(())

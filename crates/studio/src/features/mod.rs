@@ -2,7 +2,9 @@
 
 pub mod audit;
 pub mod health;
+pub mod limits;
 pub mod problems;
+pub mod replicas;
 pub mod sign_in;
 pub mod sql_console;
 
@@ -14,6 +16,8 @@ pub fn routes() -> Vec<Route> {
         sign_in::routes(),
         audit::routes(),
         sql_console::routes(),
+        limits::routes(),
+        replicas::routes(),
         health::routes(),
         problems::routes(),
     ]

@@ -362,17 +362,16 @@ impl From<deadpool_postgres::PoolError> for Problem {
 
 impl From<tokio_postgres::Error> for Problem {
     fn from(error: tokio_postgres::Error) -> Self {
-        if error.as_db_error().is_none() {
-            return Self::database_unavailable(&error);
-        }
+        let cause = std::error::Error::source(&error);
+        let is_broken =
+            error.is_closed() || cause.is_some_and(|cause| cause.is::<std::io::Error>());
         let code = error.code().map_or("", |code| code.code());
         // Class 57 and 53: shutting down, starting up, too many connections, out of resources.
-        if code.starts_with("57P") || code.starts_with("53") {
+        if is_broken || code.starts_with("57P") || code.starts_with("53") {
             return Self::database_unavailable(&error);
         }
         Self::internal(
-            &std::error::Error::source(&error)
-                .map_or_else(|| error.to_string(), ToString::to_string),
+            &cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}")),
         )
     }
 }

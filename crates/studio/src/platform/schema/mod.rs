@@ -20,7 +20,9 @@ const ROLE: &str = include_str!("role.sql");
 const DATABASE: &str = include_str!("database.sql");
 
 /// The role that serves, unless its address names another.
-const APP_ROLE: &str = "studio_app";
+pub const APP_ROLE: &str = "studio_app";
+/// The limits' database, unless their address names another.
+pub const LIMITS_DATABASE: &str = "studio_limits";
 
 /// How often a migration that met somebody else's lock is tried again.
 const LOCK_ATTEMPTS: u32 = 15;
@@ -68,7 +70,7 @@ pub async fn migrate(settings: &Settings) -> anyhow::Result<()> {
     grant(&studio, app_role).await.context("granting to the role that serves")?;
 
     let mut limits_owner = owner.clone();
-    limits_owner.dbname(limits.get_dbname().unwrap_or("studio_limits"));
+    limits_owner.dbname(limits.get_dbname().unwrap_or(LIMITS_DATABASE));
     let mut limits =
         connect_or_create(&limits_owner).await.context("opening the limits' database")?;
     pg_limits::migrate(&mut limits, heavy::SCHEMA)

@@ -7,4 +7,4 @@ from (
     where at < $1
         and at >= $2{filter}
     limit $3
-) as some
+) as counted

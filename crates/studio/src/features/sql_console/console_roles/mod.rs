@@ -12,10 +12,7 @@ mod verify;
 pub use set_up::set_up;
 pub use verify::{Finding, verify};
 
-use anyhow::Context as _;
-
 use crate::platform::access::Role;
-use crate::platform::schema;
 use crate::settings::Settings;
 
 /// Functions of `pg_catalog` that write, wait, signal, lock, read other sessions, or run SQL that
@@ -37,31 +34,6 @@ pub struct ConsoleRole {
     /// The login role's name on the server.
     pub login: String,
     pub password: Option<String>,
-}
-
-/// The set-up as `studio migrate` runs it, after the schema: nothing when the console has no addresses.
-///
-/// # Errors
-/// A chain of sentences that says at which step it failed.
-pub async fn migrate(settings: &Settings) -> anyhow::Result<()> {
-    let roles = from_settings(settings)?;
-    if roles.is_empty() {
-        return Ok(());
-    }
-    let app: tokio_postgres::Config = settings.database.url.parse()?;
-    let limits: tokio_postgres::Config = settings.database.limits_url.parse()?;
-    let client = schema::connect(&schema::owner(settings)?).await?;
-    let app = app.get_user().unwrap_or("studio_app");
-    let limits = limits.get_dbname().unwrap_or("studio_limits");
-    set_up(&client, &roles, app, &[limits]).await.context("setting up the SQL console")?;
-    for finding in verify(&client, &roles).await? {
-        if finding.is_blocking {
-            tracing::warn!("{finding} The SQL console stays off.");
-        } else {
-            tracing::info!("{finding}");
-        }
-    }
-    Ok(())
 }
 
 /// The three login roles that the settings name, or none when the console has no addresses.

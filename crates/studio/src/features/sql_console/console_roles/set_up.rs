@@ -28,7 +28,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Makes the console's roles and takes from everybody what they must not have. `client` is the
 /// database's owner, best a superuser: what it may not revoke stays, and [`super::verify`] names it.
 /// `app` is the role that serves, `private` the other databases that nobody but it may enter.
-/// Running it again changes nothing.
+/// Running it again changes nothing; without roles there is nothing to do.
 ///
 /// # Errors
 /// The database's, with the step.
@@ -38,6 +38,9 @@ pub async fn set_up(
     app: &str,
     private: &[&str],
 ) -> anyhow::Result<()> {
+    if roles.is_empty() {
+        return Ok(());
+    }
     let database: String = client.query_one("select current_database()::text", &[]).await?.get(0);
     let app = quoted(app);
     let restrict = RESTRICT.replace("{database}", &quoted(&database)).replace("{app}", &app);

@@ -28,7 +28,9 @@ const CONNECTION_WAIT: Duration = Duration::from_secs(2);
 const SET_LOCAL: &str = "set local search_path = console; set local lock_timeout = '1s'; \
      set local work_mem = '8MB'; set local hash_mem_multiplier = 1; set local jit = off; \
      set local max_parallel_workers_per_gather = 0; set local standard_conforming_strings = on; \
-     set local client_min_messages = error;";
+     set local client_min_messages = error; set local timezone = 'UTC'; \
+     set local datestyle = 'ISO, YMD'; set local intervalstyle = postgres; \
+     set local bytea_output = hex; set local extra_float_digits = 1;";
 
 /// Runs a checked statement until its end or the first of its bounds.
 ///
