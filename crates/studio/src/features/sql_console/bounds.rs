@@ -22,7 +22,7 @@ pub const CELL_MAX_BYTES: u32 = 1 << 20;
 
 /// The largest row. The values of a larger one are cut to equal parts of it, because the driver
 /// holds a whole row, and more than one, in memory.
-pub const ROW_MAX_BYTES: u32 = 4 << 20;
+pub const ROW_MAX_BYTES: u32 = 2 << 20;
 
 /// The most columns. PostgreSQL's own limit is 1,664, of which the bounds need some.
 pub const COLUMNS_MAX: usize = 1_600;
