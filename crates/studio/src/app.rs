@@ -35,6 +35,8 @@ pub struct App {
     pub heavy: HeavyRequests,
     /// The audit trail.
     pub audit: AuditTrail,
+    /// When the set-up of the SQL console was last found to hold.
+    pub console: features::sql_console::SetUpSeen,
     /// Checks passwords.
     pub passwords: Arc<PasswordChecks>,
     /// Work that outlives its handler; awaited at shutdown.
@@ -63,6 +65,7 @@ impl App {
             settings: Arc::new(settings),
             pools,
             heavy,
+            console: features::sql_console::SetUpSeen::default(),
             passwords: Arc::default(),
             tasks,
             shutdown: CancellationToken::new(),

@@ -122,6 +122,21 @@ pub const KINDS: &[Kind] = &[
         "An administrator of the database stopped it.",
     ),
     kind(
+        "invalid-sql",
+        "The query cannot be run",
+        "The SQL console runs one SELECT over the views of its catalogue. The detail names what it met; `construct` or `sqlstate` says the same to programs.",
+    ),
+    kind(
+        "query-too-large",
+        "The query needs too much space",
+        "It needs more memory or temporary space than a query of the console may use. Ask for fewer rows or columns.",
+    ),
+    kind(
+        "console-off",
+        "The SQL console is off",
+        "It has no address of its login roles, or these may do more than they should. `studio config check` says which; `studio migrate` sets them up.",
+    ),
+    kind(
         "draining",
         "This replica is shutting down",
         "Another replica answers; a load balancer notices by itself.",

@@ -25,11 +25,13 @@ impl Writer<'_> {
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "whatever is not listed is refused")]
     pub(super) fn expression(&mut self, expr: &Expr, env: Env<'_>) -> Result<(), Refusal> {
+        self.weigh(1)?;
         match expr {
             Expr::Nested(inner) => self.expression(inner, env),
             Expr::Identifier(ident) => {
                 let column = name::fold_column(ident)?;
                 env.scope.refuse_whole_row(&column)?;
+                self.weigh(env.scope.heaviest())?;
                 self.push_name(&column);
                 Ok(())
             }
@@ -189,7 +191,7 @@ impl Writer<'_> {
         if let Some(last) = parts.last() {
             name::fold_column(last)?;
         }
-        env.scope.column(relation, column)?;
+        self.weigh(env.scope.column(relation, column)?)?;
         self.push_name(relation);
         self.push(".");
         self.push_name(column);
@@ -299,9 +301,12 @@ impl Writer<'_> {
     fn array(&mut self, array: &Array, env: Env<'_>) -> Result<(), Refusal> {
         let Array { elem, named: _ } = array;
         self.push("ARRAY[");
-        self.list(elem, |writer, item| match item {
-            Expr::Array(inner) => writer.array(inner, env),
-            item => writer.expression(item, env),
+        self.list(elem, |writer, item| {
+            if let Expr::Array(inner) = item {
+                writer.array(inner, env)
+            } else {
+                writer.expression(item, env)
+            }
         })?;
         self.push("]");
         Ok(())

@@ -9,7 +9,7 @@ use sqlparser::ast::{
 use super::expression::Env;
 use super::query::alias_parts;
 use super::refusal::Refusal;
-use super::scope::{Columns, Ctes, Relation, Scope};
+use super::scope::{Ctes, Output, Relation, Scope};
 use super::{Writer, name, refuse_if};
 use crate::features::sql_console::catalogue::SCHEMA;
 
@@ -24,7 +24,7 @@ struct Around<'s> {
 
 impl Writer<'_> {
     /// Writes ` FROM …`, or nothing, and gives what it brings into scope.
-    pub(super) fn from_clause(
+    pub(super) fn relations(
         &mut self,
         from: &[TableWithJoins],
         scope: &Scope<'_>,
@@ -119,7 +119,7 @@ impl Writer<'_> {
             }
             TableFactor::Derived { lateral, subquery, alias, sample } => {
                 refuse_if(sample.is_some(), "TABLESAMPLE")?;
-                let columns = if *lateral {
+                let output = if *lateral {
                     self.push("LATERAL (");
                     self.query(subquery, &Scope::inside(around.scope, around.left), around.ctes)?
                 } else {
@@ -133,7 +133,7 @@ impl Writer<'_> {
                         "A subquery in FROM needs a name: write (SELECT …) AS name.",
                     ));
                 };
-                Ok(vec![self.aliased(alias, columns)?])
+                Ok(vec![self.aliased(alias, output)?])
             }
             TableFactor::NestedJoin { table_with_joins, alias } => {
                 refuse_if(alias.is_some(), "An alias for a join in brackets")?;
@@ -166,12 +166,14 @@ impl Writer<'_> {
         ctes: &Ctes<'_>,
     ) -> Result<Relation, Refusal> {
         let parts = name::fold_all(name)?;
-        let (own_name, columns): (String, Columns) = match parts.as_slice() {
-            [name] if ctes.find(name).is_some() => {
-                self.push_name(name);
-                (name.clone(), ctes.find(name).map(Rc::clone).unwrap_or_default())
-            }
-            [name] => self.view(name)?,
+        let found = match parts.as_slice() {
+            [name] => match ctes.find(name) {
+                Some(cte) => {
+                    self.push_name(name);
+                    cte.clone()
+                }
+                None => self.view(name)?,
+            },
             [schema, name] if schema == SCHEMA => self.view(name)?,
             [schema, ..] if schema == "pg_catalog" || schema == "information_schema" => {
                 return Err(Refusal::construct(format!("Catalogue {schema}")));
@@ -179,31 +181,33 @@ impl Writer<'_> {
             parts => return Err(unknown_relation(&parts.join("."))),
         };
         match alias {
-            None => Ok(Relation { name: own_name, columns }),
-            Some(alias) => self.aliased(alias, columns),
+            None => Ok(found),
+            Some(alias) => {
+                self.aliased(alias, Output { columns: found.columns, weight: found.weight })
+            }
         }
     }
 
-    fn view(&mut self, name: &str) -> Result<(String, Columns), Refusal> {
+    fn view(&mut self, name: &str) -> Result<Relation, Refusal> {
         let view = self.catalogue.view(name).ok_or_else(|| unknown_relation(name))?;
         self.views.insert(view.name);
         self.push_name(SCHEMA);
         self.push(".");
         self.push_name(name);
         let columns = view.columns.iter().map(|column| column.name.to_owned()).collect();
-        Ok((name.to_owned(), Rc::new(columns)))
+        Ok(Relation { name: name.to_owned(), columns: Rc::new(columns), weight: 1 })
     }
 
     /// Writes the alias. Where it lists columns, only those can be named with a dot: the rest would
     /// need their order to be known.
-    fn aliased(&mut self, alias: &TableAlias, columns: Columns) -> Result<Relation, Refusal> {
+    fn aliased(&mut self, alias: &TableAlias, output: Output) -> Result<Relation, Refusal> {
         let (name, listed) = alias_parts(alias)?;
         self.push(" AS ");
         self.push_name(&name);
         self.column_list(&listed);
         let columns =
-            if listed.is_empty() { columns } else { Rc::new(listed.into_iter().collect()) };
-        Ok(Relation { name, columns })
+            if listed.is_empty() { output.columns } else { Rc::new(listed.into_iter().collect()) };
+        Ok(Relation { name, columns, weight: output.weight })
     }
 }
 

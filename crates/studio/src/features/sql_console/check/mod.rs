@@ -97,7 +97,7 @@ fn parse_and_write(
     let Statement::Query(query) = statement else {
         return Err(Refusal::construct("A statement other than SELECT"));
     };
-    let mut writer = Writer { catalogue, sql: String::new(), views: BTreeSet::new() };
+    let mut writer = Writer { catalogue, sql: String::new(), views: BTreeSet::new(), weight: 0 };
     writer.query(&query, &Scope::EMPTY, &Ctes::NONE)?;
     let views = writer.views.into_iter().filter_map(|name| catalogue.view(name)).collect();
     Ok(CheckedQuery { sql: writer.sql, views })
@@ -120,7 +120,14 @@ struct Writer<'c> {
     sql: String,
     /// Names of the views read so far.
     views: BTreeSet<&'static str>,
+    /// Terms that the planner may have to hold, so far.
+    weight: u64,
 }
+
+/// The most terms of a statement after its subqueries were put in the places of their columns.
+/// `select x || x as x from (select x || x as x from (…))` doubles them at every level, and the
+/// planner would take all memory before any time bound stops it.
+const WEIGHT_MAX: u64 = 100_000;
 
 impl Writer<'_> {
     fn push(&mut self, text: &str) {
@@ -129,6 +136,19 @@ impl Writer<'_> {
 
     fn push_name(&mut self, name: &str) {
         name::write(&mut self.sql, name);
+    }
+
+    /// Counts terms.
+    fn weigh(&mut self, terms: u64) -> Result<(), Refusal> {
+        self.weight = self.weight.saturating_add(terms);
+        if self.weight <= WEIGHT_MAX {
+            return Ok(());
+        }
+        Err(Refusal::because(
+            "nesting",
+            "Subqueries that repeat their columns multiply too often; write WITH … AS MATERIALIZED for \
+             what is used many times.",
+        ))
     }
 
     /// Writes each item, with commas between.

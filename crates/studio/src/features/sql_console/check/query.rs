@@ -12,12 +12,12 @@ use sqlparser::ast::{
 use super::expression::Env;
 use super::name;
 use super::refusal::Refusal;
-use super::scope::{Columns, Ctes, Relation, Scope};
+use super::scope::{Columns, Ctes, Output, Relation, Scope};
 use super::{Writer, refuse_if};
 
 /// What the body of a query leaves for its ORDER BY, and the columns it gives.
 pub(super) struct Body {
-    pub(super) columns: Columns,
+    pub(super) output: Output,
     /// The FROM of a plain SELECT; a set operation has none.
     pub(super) relations: Vec<Relation>,
 }
@@ -28,7 +28,7 @@ impl Writer<'_> {
         query: &Query,
         scope: &Scope<'_>,
         ctes: &Ctes<'_>,
-    ) -> Result<Columns, Refusal> {
+    ) -> Result<Output, Refusal> {
         let Query {
             with,
             body,
@@ -55,10 +55,10 @@ impl Writer<'_> {
         let body = self.body(body, scope, &ctes)?;
         let env = Env { scope: &Scope::inside(scope, &body.relations), ctes: &ctes };
         if let Some(order_by) = order_by {
-            self.order_by_clause(order_by, env, &body.columns)?;
+            self.order_by_clause(order_by, env, &body.output.columns)?;
         }
         self.limit(limit_clause.as_ref(), fetch.as_ref(), env)?;
-        Ok(body.columns)
+        Ok(body.output)
     }
 
     fn with(
@@ -107,11 +107,15 @@ impl Writer<'_> {
         });
         let listed: Columns = Rc::new(listed.into_iter().collect());
         let visible = Ctes { outer: Some(ctes), own: earlier };
-        let itself = [Relation { name: name.clone(), columns: Rc::clone(&listed) }];
+        let itself = [Relation { name: name.clone(), columns: Rc::clone(&listed), weight: 1 }];
         let with_itself = Ctes { outer: Some(&visible), own: &itself };
-        let columns = self.query(query, scope, if recursive { &with_itself } else { &visible })?;
+        let output = self.query(query, scope, if recursive { &with_itself } else { &visible })?;
         self.push(")");
-        Ok(Relation { name, columns: if listed.is_empty() { columns } else { listed } })
+        // What is materialized is read like a table.
+        let is_table = matches!(materialized, Some(CteAsMaterialized::Materialized));
+        let weight = if is_table { 1 } else { output.weight };
+        let columns = if listed.is_empty() { output.columns } else { listed };
+        Ok(Relation { name, columns, weight })
     }
 
     fn body(
@@ -124,16 +128,18 @@ impl Writer<'_> {
             SetExpr::Select(select) => self.select(select, scope, ctes),
             SetExpr::Query(query) => {
                 self.push("(");
-                let columns = self.query(query, scope, ctes)?;
+                let output = self.query(query, scope, ctes)?;
                 self.push(")");
-                Ok(Body { columns, relations: Vec::new() })
+                Ok(Body { output, relations: Vec::new() })
             }
             SetExpr::SetOperation { left, op, set_quantifier, right } => {
-                let columns = self.operand(left, scope, ctes)?;
+                let left = self.operand(left, scope, ctes)?;
                 self.push(set_operator(*op)?);
                 self.push(quantifier(*set_quantifier)?);
-                self.operand(right, scope, ctes)?;
-                Ok(Body { columns, relations: Vec::new() })
+                let right = self.operand(right, scope, ctes)?;
+                let weight = left.weight.max(right.weight);
+                let output = Output { columns: left.columns, weight };
+                Ok(Body { output, relations: Vec::new() })
             }
             SetExpr::Values(values) => self.values(values, scope, ctes),
             SetExpr::Insert(_) => Err(Refusal::construct("INSERT")),
@@ -150,14 +156,14 @@ impl Writer<'_> {
         body: &SetExpr,
         scope: &Scope<'_>,
         ctes: &Ctes<'_>,
-    ) -> Result<Columns, Refusal> {
+    ) -> Result<Output, Refusal> {
         if matches!(body, SetExpr::Query(_)) {
-            return Ok(self.body(body, scope, ctes)?.columns);
+            return Ok(self.body(body, scope, ctes)?.output);
         }
         self.push("(");
         let body = self.body(body, scope, ctes)?;
         self.push(")");
-        Ok(body.columns)
+        Ok(body.output)
     }
 
     fn values(
@@ -178,7 +184,9 @@ impl Writer<'_> {
         })?;
         let width = rows.first().map_or(0, |row| row.content.len());
         let columns = (1..=width).map(|index| format!("column{index}")).collect::<BTreeSet<_>>();
-        Ok(Body { columns: Rc::new(columns), relations: Vec::new() })
+        // Its constants stay where they are.
+        let output = Output { columns: Rc::new(columns), weight: 1 };
+        Ok(Body { output, relations: Vec::new() })
     }
 
     fn order_by_clause(

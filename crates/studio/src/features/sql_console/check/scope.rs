@@ -16,6 +16,17 @@ pub(super) type Columns = Rc<BTreeSet<String>>;
 pub(super) struct Relation {
     pub(super) name: String,
     pub(super) columns: Columns,
+    /// What its heaviest column adds to an expression: see [`Output::weight`].
+    pub(super) weight: u64,
+}
+
+/// What a query gives to whoever reads from it.
+#[derive(Debug, Clone)]
+pub(super) struct Output {
+    pub(super) columns: Columns,
+    /// The most terms that PostgreSQL's planner puts in the place of one of the columns when it
+    /// merges the query into the one around it.
+    pub(super) weight: u64,
 }
 
 /// The relations that an expression can see: those of its own FROM, then those of the queries around.
@@ -48,10 +59,11 @@ impl<'s> Scope<'s> {
             })
     }
 
-    /// Checks `relation.column`.
-    pub(super) fn column(&self, relation: &str, column: &str) -> Result<(), Refusal> {
-        if self.relation(relation)?.columns.contains(column) {
-            return Ok(());
+    /// Checks `relation.column` and gives its weight.
+    pub(super) fn column(&self, relation: &str, column: &str) -> Result<u64, Refusal> {
+        let found = self.relation(relation)?;
+        if found.columns.contains(column) {
+            return Ok(found.weight);
         }
         Err(Refusal::because(
             format!("column {relation}.{column}"),
@@ -71,6 +83,15 @@ impl<'s> Scope<'s> {
         Ok(())
     }
 
+    /// The weight of a bare column: of the heaviest relation that it can belong to.
+    pub(super) fn heaviest(&self) -> u64 {
+        self.levels()
+            .flat_map(|scope| scope.relations)
+            .map(|relation| relation.weight)
+            .max()
+            .unwrap_or(1)
+    }
+
     /// Every column of the innermost FROM, for `*`.
     pub(super) fn own_columns(&self) -> impl Iterator<Item = &String> {
         self.relations.iter().flat_map(|relation| relation.columns.iter())
@@ -87,11 +108,10 @@ pub(super) struct Ctes<'s> {
 impl Ctes<'_> {
     pub(super) const NONE: Ctes<'static> = Ctes { outer: None, own: &[] };
 
-    pub(super) fn find(&self, name: &str) -> Option<&Columns> {
+    pub(super) fn find(&self, name: &str) -> Option<&Relation> {
         self.own
             .iter()
             .find(|cte| cte.name == name)
-            .map(|cte| &cte.columns)
             .or_else(|| self.outer.and_then(|outer| outer.find(name)))
     }
 }

@@ -13,7 +13,7 @@ use super::expression::Env;
 use super::function;
 use super::query::Body;
 use super::refusal::Refusal;
-use super::scope::{Columns, Ctes, Scope};
+use super::scope::{Columns, Ctes, Output, Scope};
 use super::{Writer, name, refuse_if};
 
 impl Writer<'_> {
@@ -68,7 +68,7 @@ impl Writer<'_> {
 
         // The FROM is written after the list, but the list needs what the FROM brings into scope.
         let before = std::mem::take(&mut self.sql);
-        let relations = self.from_clause(from, scope, ctes)?;
+        let relations = self.relations(from, scope, ctes)?;
         let from_text = std::mem::replace(&mut self.sql, before);
 
         let inside = Scope::inside(scope, &relations);
@@ -77,14 +77,20 @@ impl Writer<'_> {
         self.distinct(distinct.as_ref(), env)?;
         self.push(if projection.is_empty() { "" } else { " " });
         let mut columns = BTreeSet::new();
-        self.list(projection, |writer, item| writer.item(item, env, &mut columns))?;
+        let mut weight = 1;
+        self.list(projection, |writer, item| {
+            let before = writer.weight;
+            writer.item(item, env, &mut columns)?;
+            weight = weight.max(writer.weight - before);
+            Ok(())
+        })?;
         let columns: Columns = Rc::new(columns);
         self.push(&from_text);
         self.clause(" WHERE ", selection.as_ref(), env)?;
         self.group_by(group_by, env, &columns)?;
         self.clause(" HAVING ", having.as_ref(), env)?;
         self.windows(named_window, env)?;
-        Ok(Body { columns, relations })
+        Ok(Body { output: Output { columns, weight }, relations })
     }
 
     fn clause(
@@ -139,6 +145,7 @@ impl Writer<'_> {
             SelectItem::Wildcard(options) => {
                 refuse_wildcard_options(options)?;
                 columns.extend(env.scope.own_columns().cloned());
+                self.weigh(env.scope.heaviest())?;
                 self.push("*");
                 Ok(())
             }
@@ -150,7 +157,9 @@ impl Writer<'_> {
                 let parts = name::fold_all(relation)?;
                 let relation = unqualified(&parts)
                     .ok_or_else(|| Refusal::construct("A dotted name before .*"))?;
-                columns.extend(env.scope.relation(relation)?.columns.iter().cloned());
+                let found = env.scope.relation(relation)?;
+                columns.extend(found.columns.iter().cloned());
+                self.weigh(found.weight)?;
                 self.push_name(relation);
                 self.push(".*");
                 Ok(())
@@ -158,6 +167,7 @@ impl Writer<'_> {
         }
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "any other expression groups by itself")]
     fn group_by(
         &mut self,
         group_by: &GroupByExpr,

@@ -1,5 +1,6 @@
 //! The privileged set-up.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -27,7 +28,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Makes the console's roles and takes from everybody what they must not have. `client` is the
 /// database's owner, best a superuser: what it may not revoke stays, and [`super::verify`] names it.
 /// `app` is the role that serves, `private` the other databases that nobody but it may enter.
-/// Running it again changes nothing.
+/// Running it again changes nothing; without roles there is nothing to do.
 ///
 /// # Errors
 /// The database's, with the step.
@@ -37,6 +38,9 @@ pub async fn set_up(
     app: &str,
     private: &[&str],
 ) -> anyhow::Result<()> {
+    if roles.is_empty() {
+        return Ok(());
+    }
     let database: String = client.query_one("select current_database()::text", &[]).await?.get(0);
     let app = quoted(app);
     let restrict = RESTRICT.replace("{database}", &quoted(&database)).replace("{app}", &app);
@@ -62,13 +66,12 @@ async fn restrict_functions(client: &Client, app: &str) -> anyhow::Result<()> {
     let mut statements = String::new();
     for row in client.query(FUNCTIONS, &[&DANGEROUS]).await? {
         let signature: &str = row.get(0);
-        statements.push_str(&format!("revoke execute on function {signature} from public;\n"));
+        writeln!(statements, "revoke execute on function {signature} from public;")?;
         if is_left_to_the_app(signature) {
-            statements.push_str(&format!("grant execute on function {signature} to {app};\n"));
+            writeln!(statements, "grant execute on function {signature} to {app};")?;
         }
         if signature.starts_with("pg_stat_get_") {
-            statements
-                .push_str(&format!("grant execute on function {signature} to pg_read_all_stats;\n"));
+            writeln!(statements, "grant execute on function {signature} to pg_read_all_stats;")?;
         }
     }
     run(client, &statements).await?;
@@ -88,10 +91,9 @@ async fn make(client: &Client, role: &ConsoleRole, database: &str) -> anyhow::Re
     }
     let login = quoted(&role.login);
     run(client, &ROLE_SETTINGS.replace("{role}", &login)).await?;
-    let mut grants =
-        GRANTS.replace("{role}", &login).replace("{database}", &quoted(database));
+    let mut grants = GRANTS.replace("{role}", &login).replace("{database}", &quoted(database));
     for view in Catalogue::ALL.readable_by(role.role) {
-        grants.push_str(&format!("grant select on console.{} to {login};\n", quoted(view.name)));
+        writeln!(grants, "grant select on console.{} to {login};", quoted(view.name))?;
     }
     run(client, &grants).await?;
     Ok(())

@@ -68,8 +68,12 @@ where not (namespace.nspname = 'console' and relation.relname = any ($3::text[])
     end
 union all
 select 'view', view.name
-from role, unnest($3::text[]) as view (name)
-where not coalesce(has_table_privilege(role.oid, to_regclass('console.' || quote_ident(view.name)), 'select'), false)
+from role
+cross join unnest($3::text[]) as view (name)
+left join pg_catalog.pg_namespace as namespace on namespace.nspname = 'console'
+left join pg_catalog.pg_class as relation on relation.relnamespace = namespace.oid and relation.relname = view.name
+where not coalesce(has_schema_privilege(role.oid, namespace.oid, 'usage'), false)
+    or not coalesce(has_table_privilege(role.oid, relation.oid, 'select'), false)
 union all
 select 'database', database.datname
 from role

@@ -299,3 +299,18 @@ fn names_that_postgresql_would_cut_are_refused() {
     let name = "a".repeat(64);
     refuses(&[(&format!("select 1 as {name}"), "name"), (r#"select 1 as """#, "name")]);
 }
+
+#[test]
+fn subqueries_that_double_at_every_level_are_refused() {
+    let mut sql = "select actor as x from audit_event".to_owned();
+    for _ in 0..30 {
+        sql = format!("select x || x as x from ({sql}) s");
+    }
+    assert_eq!(refusal(&sql).name(), "nesting");
+    let chain: String =
+        (1..30).map(|n| format!(", t{n} as (select x || x as x from t{})", n - 1)).collect();
+    let sql =
+        format!("with t0 as (select actor as x from audit_event){chain} select t29.x from t29");
+    assert_eq!(refusal(&sql).name(), "nesting");
+    super::rewritten(&sql.replace(" as (", " as materialized ("));
+}
