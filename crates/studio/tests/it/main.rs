@@ -1,5 +1,13 @@
 //! Studio from outside: real PostgreSQL, real processes, requests over the network.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "what tests share fails the test at once"
+)]
+
 mod access;
 mod bed;
 mod commands;
@@ -8,3 +16,4 @@ mod history;
 mod routes;
 mod shutdown;
 mod sign_in;
+mod work;
