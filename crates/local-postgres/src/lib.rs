@@ -1,1 +1,18 @@
-//! local-postgres
+#![doc = include_str!("../README.md")]
+#![warn(missing_docs, clippy::missing_errors_doc)]
+
+mod account;
+mod binaries;
+mod cluster;
+mod error;
+mod folder;
+mod options;
+mod port;
+mod server;
+mod settings;
+mod standby;
+
+pub use cluster::Cluster;
+pub use error::LocalPostgresError;
+pub use options::{ClusterOptions, StopMode};
+pub use standby::Standby;

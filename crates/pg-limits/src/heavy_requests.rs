@@ -3,7 +3,6 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::oneshot;
 use tokio_postgres::Row;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -13,6 +12,7 @@ use crate::clock::BootInstant;
 use crate::config::Config;
 use crate::endpoint::Endpoint;
 use crate::error::{Kind, LimitsError, kind};
+use crate::finish::Finish;
 use crate::holds::Holds;
 use crate::line::{Connection, Line};
 use crate::lines::Lines;
@@ -138,15 +138,14 @@ impl HeavyRequests {
         if self.inner.is_closed.load(Ordering::Acquire) {
             return Err(LimitsError::ShuttingDown);
         }
-        let (tell, told) = oneshot::channel();
         let (inner, endpoint, user) = (Arc::clone(&self.inner), *endpoint, user.to_owned());
-        self.inner.tasks.spawn(async move {
+        Finish::new(&self.inner.tasks, async move {
             let outcome = Inner::claim(&inner, endpoint, &user).await;
             metering::claim(endpoint.name(), &outcome);
-            // A caller that left drops the permit here, and with it goes the release.
-            drop(tell.send(outcome));
-        });
-        told.await.unwrap_or(Err(LimitsError::ShuttingDown))
+            // Of a caller that left, this drops the permit, and with it goes the release.
+            outcome
+        })
+        .await
     }
 
     /// The id under which this replica registered.
@@ -363,26 +362,16 @@ impl Inner {
         });
     }
 
-    /// Starts a release; the future ends when the database has answered.
-    pub(crate) fn release(self: &Arc<Self>, release: Release) -> impl Future<Output = ()> + use<> {
+    /// A release that goes on to its end even when nobody waits for it.
+    pub(crate) fn release(self: &Arc<Self>, release: Release) -> Finish<()> {
         self.releases_pending.fetch_add(1, Ordering::Relaxed);
         metering::pending(1.0);
         let inner = Arc::clone(self);
-        let handle = tokio::runtime::Handle::try_current().ok().map(|runtime| {
-            self.tasks.spawn_on(
-                async move {
-                    release.run(Arc::clone(&inner)).await;
-                    inner.releases_pending.fetch_sub(1, Ordering::Relaxed);
-                    metering::pending(-1.0);
-                },
-                &runtime,
-            )
-        });
-        async move {
-            if let Some(handle) = handle {
-                drop(handle.await);
-            }
-        }
+        Finish::new(&self.tasks, async move {
+            release.run(Arc::clone(&inner)).await;
+            inner.releases_pending.fetch_sub(1, Ordering::Relaxed);
+            metering::pending(-1.0);
+        })
     }
 }
 

@@ -5,6 +5,7 @@ mod clock;
 mod config;
 mod endpoint;
 mod error;
+mod finish;
 mod heavy_requests;
 mod holds;
 mod line;

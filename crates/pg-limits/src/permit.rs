@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use crate::clock::BootInstant;
 use crate::endpoint::Endpoint;
+use crate::finish::Finish;
 use crate::heavy_requests::Inner;
 use crate::metering;
 use crate::release::Release;
@@ -152,12 +153,12 @@ impl Permit {
     ///
     /// Safe: the release goes on without the caller.
     pub async fn release(mut self) {
-        if let Some(done) = self.hand_over() {
-            done.await;
+        if let Some(release) = self.take_release() {
+            release.await;
         }
     }
 
-    fn hand_over(&mut self) -> Option<impl Future<Output = ()> + use<>> {
+    fn take_release(&mut self) -> Option<Finish<()>> {
         let release = self.release.take()?;
         let held = self.claimed_at.elapsed();
         self.inner.holds.record(self.endpoint.name(), held);
@@ -168,6 +169,7 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        drop(self.hand_over());
+        // What nobody waits for goes to a task of the library's own.
+        drop(self.take_release());
     }
 }

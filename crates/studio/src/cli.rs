@@ -2,9 +2,10 @@
 
 mod account;
 mod config;
+mod demo;
 mod migrate;
-mod seed;
 mod serve;
+mod try_limit;
 
 use std::future::Future;
 use std::io::Write as _;
@@ -35,7 +36,7 @@ enum Command {
     /// Brings Studio's databases up to date, creating what is missing.
     Migrate,
     /// Answers HTTP requests until it is told to stop.
-    Serve,
+    Serve(serve::Serve),
     /// Settings.
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -45,6 +46,8 @@ enum Command {
     /// A demonstration.
     #[command(subcommand)]
     Demo(DemoCommand),
+    /// Sends heavy requests of one user to all replicas at once, and shows which were refused.
+    TryLimit(try_limit::TryLimit),
     /// Prints the API's document.
     Openapi,
 }
@@ -68,7 +71,11 @@ enum AccountCommand {
 #[derive(Debug, Subcommand)]
 enum DemoCommand {
     /// Writes audit events over the last 90 days, and demo accounts whose passwords it prints.
-    Seed(seed::Seed),
+    Seed(demo::Seed),
+    /// Runs a private PostgreSQL, demo data and two replicas until Ctrl-C.
+    Run(demo::Run),
+    /// Sends 20 requests at once to a running demonstration, and shows which were refused.
+    Show(demo::Show),
 }
 
 /// Runs the subcommand.
@@ -88,12 +95,15 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 fn with_settings(command: &Command, settings: Settings) -> anyhow::Result<ExitCode> {
     match command {
         Command::Migrate => block_on(migrate::migrate(&settings)),
-        Command::Serve => block_on(serve::serve(settings)),
+        Command::Serve(serve) => block_on(serve.run(settings)),
         Command::Config(ConfigCommand::Check { replicas }) => {
             on_runtime(config::check(&settings, *replicas))
         }
         Command::Account(AccountCommand::Create(create)) => block_on(create.run(&settings)),
         Command::Demo(DemoCommand::Seed(seed)) => block_on(seed.run(&settings)),
+        Command::Demo(DemoCommand::Run(run)) => block_on(run.run()),
+        Command::Demo(DemoCommand::Show(show)) => on_runtime(show.run()),
+        Command::TryLimit(attempt) => on_runtime(attempt.run()),
         Command::Openapi => print_openapi(),
     }
 }

@@ -215,3 +215,8 @@ impl Settings {
 fn environment_variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
+
+/// The password that `studio try-limit` signs in with, from `STUDIO_TRY_PASSWORD`.
+pub fn try_password() -> Option<String> {
+    environment_variable("STUDIO_TRY_PASSWORD")
+}

@@ -16,8 +16,22 @@ const HOUSEKEEPING: Duration = Duration::from_secs(10);
 /// How long stopped work may take to end: cancel, drain, outcome, release.
 const STOP_WORK: Duration = Duration::from_secs(12);
 
+/// How to serve.
+#[derive(Debug, clap::Args)]
+pub(super) struct Serve {
+    /// Also stop when standard input ends, as it does when the process that holds the other end is gone.
+    #[arg(long, hide = true)]
+    until_input_ends: bool,
+}
+
+impl Serve {
+    pub(super) async fn run(&self, settings: Settings) -> anyhow::Result<()> {
+        serve(settings, self.until_input_ends).await
+    }
+}
+
 /// Serves until SIGTERM or SIGINT.
-pub(super) async fn serve(settings: Settings) -> anyhow::Result<()> {
+async fn serve(settings: Settings, until_input_ends: bool) -> anyhow::Result<()> {
     telemetry::recorder();
     let client =
         schema::connect(&settings.database.url.parse().context("database.url is not an address")?)
@@ -47,6 +61,7 @@ pub(super) async fn serve(settings: Settings) -> anyhow::Result<()> {
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
+        () = input_ended(until_input_ends) => {}
     }
     tracing::info!("Draining");
     app.shutdown.cancel();
@@ -63,6 +78,16 @@ pub(super) async fn serve(settings: Settings) -> anyhow::Result<()> {
     app.heavy.shutdown(RELEASE_PATIENCE).await;
     tracing::info!("Stopped");
     Ok(())
+}
+
+/// Resolves when standard input ends; never, unless that is asked for.
+async fn input_ended(is_asked_for: bool) {
+    if !is_asked_for {
+        std::future::pending::<()>().await;
+    }
+    let read = || std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+    // An error is an end too. The thread is left behind when something else stops the program first.
+    tokio::task::spawn_blocking(read).await.ok();
 }
 
 /// Tells the others what state this replica is in. The next heartbeat repeats it, so a failure only waits.

@@ -364,7 +364,7 @@ impl From<tokio_postgres::Error> for Problem {
     fn from(error: tokio_postgres::Error) -> Self {
         let cause = std::error::Error::source(&error);
         let is_broken =
-            error.is_closed() || cause.is_some_and(|cause| cause.is::<std::io::Error>());
+            error.is_closed() || cause.is_some_and(<dyn std::error::Error>::is::<std::io::Error>);
         let code = error.code().map_or("", |code| code.code());
         // Class 57 and 53: shutting down, starting up, too many connections, out of resources.
         if is_broken || code.starts_with("57P") || code.starts_with("53") {

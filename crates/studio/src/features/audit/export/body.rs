@@ -70,6 +70,10 @@ impl Body for ExportBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+        // The task keeps its side open until the body is dropped: the mark ends the file.
+        if self.progress.is_whole() {
+            return Poll::Ready(None);
+        }
         match self.pieces.poll_recv(context) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Some(piece)) => {
@@ -77,8 +81,11 @@ impl Body for ExportBody {
                 self.progress.is_whole.fetch_or(piece.is_last, Ordering::AcqRel);
                 Poll::Ready(Some(Ok(Frame::data(piece.bytes))))
             }
-            Poll::Ready(None) if self.progress.is_whole() => Poll::Ready(None),
             Poll::Ready(None) => Poll::Ready(Some(Err(BrokenOff))),
         }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.progress.is_whole()
     }
 }

@@ -9,17 +9,13 @@ use rand::{Rng as _, SeedableRng as _};
 use tokio_postgres::Client;
 use uuid::Uuid;
 
-use crate::platform::access::Role;
+use super::state::{Account, State};
 use crate::platform::account::{self, AccountName};
 use crate::platform::{schema, timestamp};
 use crate::settings::Settings;
 
 const COPY: &str = include_str!("seed/copy_events.sql");
 const DELETE: &str = include_str!("seed/delete_events.sql");
-
-/// The demo accounts.
-const ACCOUNTS: [(&str, Role); 3] =
-    [("ada", Role::Administrator), ("otto", Role::Operator), ("vera", Role::Viewer)];
 
 /// Text that goes to the server in one piece.
 const PIECE: usize = 256 * 1024;
@@ -30,7 +26,7 @@ const RARE_EVENTS: u64 = 10;
 
 /// What to write.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Seed {
+pub(in crate::cli) struct Seed {
     /// How many audit events.
     #[arg(long, default_value_t = 200_000)]
     events: u64,
@@ -40,29 +36,41 @@ pub(crate) struct Seed {
 }
 
 impl Seed {
-    pub(super) async fn run(&self, settings: &Settings) -> anyhow::Result<()> {
+    pub(in crate::cli) async fn run(&self, settings: &Settings) -> anyhow::Result<()> {
         let client = schema::connect(&schema::owner(settings)?).await?;
         schema::check(&client).await?;
         if !self.no_accounts {
             accounts(&client).await?;
         }
-        // The demo's events of an earlier run go, so that seeding twice is seeding once.
-        client.execute(DELETE, &[]).await?;
-        events(&client, self.events).await?;
-        client.batch_execute("analyze studio.audit_event").await?;
-        super::print(&format!("Wrote {} audit events over 90 days.", self.events))?;
-        Ok(())
+        write_events(&client, self.events).await
     }
 }
 
+/// Writes so many events over the last 90 days. What an earlier run wrote goes, so that seeding twice is seeding once.
+pub(super) async fn write_events(client: &Client, count: u64) -> anyhow::Result<()> {
+    client.execute(DELETE, &[]).await?;
+    events(client, count).await?;
+    client.batch_execute("vacuum analyze studio.audit_event").await?;
+    crate::cli::print(&format!("Wrote {count} audit events over 90 days."))?;
+    Ok(())
+}
+
 async fn accounts(client: &Client) -> anyhow::Result<()> {
-    for (name, role) in ACCOUNTS {
-        let Some(canonical) = AccountName::parse(name) else { continue };
-        let password = account::generated_password();
-        match account::create(client, &canonical, role, &password).await? {
-            Some(_) => super::print(&format!("{:<14} {name:<6} password {password}", role.name()))?,
-            None => super::print(&format!("{:<14} {name:<6} exists already", role.name()))?,
-        }
+    for made in State::new().accounts {
+        create(client, &made).await?;
+    }
+    Ok(())
+}
+
+/// Creates a demo account unless it exists, and prints its password.
+pub(super) async fn create(client: &Client, made: &Account) -> anyhow::Result<()> {
+    let Account { name, role, password } = made;
+    let Some(canonical) = AccountName::parse(name) else { return Ok(()) };
+    let (role_name, created) =
+        (role.name(), account::create(client, &canonical, *role, password).await?);
+    match created {
+        Some(_) => crate::cli::print(&format!("{role_name:<14} {name:<6} password {password}"))?,
+        None => crate::cli::print(&format!("{role_name:<14} {name:<6} exists already"))?,
     }
     Ok(())
 }

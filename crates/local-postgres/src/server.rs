@@ -1,0 +1,395 @@
+//! One running (or stopped) server with its folder: what a primary and a standby share.
+
+use std::fmt;
+use std::fs;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio_postgres::NoTls;
+use tokio_postgres::error::SqlState;
+
+use crate::account::Account;
+use crate::binaries::Binaries;
+use crate::error::{Doing, LocalPostgresError};
+use crate::folder::{Folder, Sockets, write_closed};
+use crate::options::StopMode;
+use crate::{port, settings};
+
+pub(crate) const SUPERUSER: &str = "postgres";
+
+const GUARDED: &str = include_str!("guarded.sh");
+
+/// Recovery after a crash can take a while.
+const START_BOUND: Duration = Duration::from_mins(2);
+const STOP_BOUND: Duration = Duration::from_mins(1);
+/// How long a drop blocks its thread at most, for a clean stop and then for a quick one.
+const DROP_BOUNDS: [(StopMode, Duration); 2] =
+    [(StopMode::Fast, Duration::from_secs(5)), (StopMode::Immediate, Duration::from_secs(3))];
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// What a server is started with.
+pub(crate) struct Plan {
+    pub(crate) folder: Folder,
+    pub(crate) binaries: Binaries,
+    pub(crate) account: Account,
+    pub(crate) password: String,
+    pub(crate) port: Option<u16>,
+    pub(crate) settings: Vec<(String, String)>,
+    /// A standby's way to its primary.
+    pub(crate) primary: Option<String>,
+}
+
+/// Without the password and the settings, which may hold secrets: this ends up in logs.
+impl fmt::Debug for Plan {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Plan")
+            .field("folder", &self.folder)
+            .field("binaries", &self.binaries)
+            .field("account", &self.account)
+            .finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Server {
+    plan: Plan,
+    port: u16,
+    running: Option<Running>,
+    // Last, for it goes after the server in it.
+    sockets: Sockets,
+}
+
+#[derive(Debug)]
+struct Running {
+    child: Child,
+    /// Its end tells the guard to stop the server.
+    guard: ChildStdin,
+}
+
+enum Attempt {
+    Ready,
+    Ended { log: String },
+}
+
+impl Server {
+    pub(crate) async fn start(plan: Plan) -> Result<Self, LocalPostgresError> {
+        let port = match plan.port {
+            Some(port) if !port::is_free(port) => return Err(LocalPostgresError::PortTaken(port)),
+            Some(port) => port,
+            None => port::free()?,
+        };
+        let sockets = plan.folder.socket_folder(plan.account)?;
+        let mut server = Self { plan, port, running: None, sockets };
+        server.start_again().await?;
+        Ok(server)
+    }
+
+    pub(crate) async fn start_again(&mut self) -> Result<(), LocalPostgresError> {
+        if self.running.is_some() && self.answers().await? {
+            return Ok(());
+        }
+        let deadline = Instant::now() + STOP_BOUND;
+        loop {
+            let log = match self.attempt().await? {
+                Attempt::Ready => return Ok(()),
+                Attempt::Ended { log } => log,
+            };
+            // Someone was faster with the port that looked free.
+            if log.contains("could not bind") || log.contains("could not create any TCP/IP") {
+                match self.plan.port {
+                    Some(port) => return Err(LocalPostgresError::PortTaken(port)),
+                    None => self.port = port::free()?,
+                }
+            // Sessions of a server that was killed notice its end after a moment.
+            } else if !log.contains("is still in use") {
+                return Err(LocalPostgresError::DidNotStart {
+                    folder: self.plan.folder.path().to_owned(),
+                    log,
+                });
+            }
+            if Instant::now() > deadline {
+                return Err(LocalPostgresError::DidNotStart {
+                    folder: self.plan.folder.path().to_owned(),
+                    log,
+                });
+            }
+            tokio::time::sleep(LOOK_AGAIN * 10).await;
+        }
+    }
+
+    /// Whether the server answers; false once it has ended. A server that was just killed or is
+    /// shutting down looks alive for a moment, so its answer counts, not its process.
+    async fn answers(&mut self) -> Result<bool, LocalPostgresError> {
+        let deadline = Instant::now() + STOP_BOUND;
+        let config = self.config("postgres");
+        while let Some(running) = &mut self.running {
+            if running.child.try_wait().doing("cannot wait for", self.plan.folder.path())?.is_some()
+            {
+                self.ended();
+                return Ok(false);
+            }
+            match config.connect(NoTls).await {
+                Ok(_) => return Ok(true),
+                Err(error) if error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS) => {
+                    return Ok(true);
+                }
+                Err(_) => {}
+            }
+            if Instant::now() > deadline {
+                return Err(LocalPostgresError::DidNotStop {
+                    folder: self.plan.folder.path().to_owned(),
+                    seconds: STOP_BOUND.as_secs(),
+                });
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+        Ok(false)
+    }
+
+    async fn attempt(&mut self) -> Result<Attempt, LocalPostgresError> {
+        let data = self.plan.folder.data();
+        let configuration = settings::configuration(
+            self.port,
+            self.sockets.path(),
+            &self.plan.settings,
+            self.plan.primary.as_deref(),
+        );
+        let account = self.plan.account;
+        write_closed(&data.join("postgresql.conf"), &configuration, account)?;
+        write_closed(&data.join("pg_hba.conf"), settings::HOST_BASED_ACCESS, account)?;
+
+        let (log, log_from) = self.plan.folder.open_log()?;
+        let log_path = self.plan.folder.log();
+        let shell = Path::new("/bin/sh");
+        let mut child = account
+            .command(shell)
+            .args(["-c", GUARDED, "local-postgres"])
+            .arg(self.plan.binaries.tool("postgres"))
+            .arg(&data)
+            .arg(self.sockets.path())
+            .stdin(Stdio::piped())
+            .stdout(log.try_clone().doing("cannot open", &log_path)?)
+            .stderr(log)
+            // Away from the terminal's group: ^C is for the caller, who then stops the server.
+            .process_group(0)
+            .spawn()
+            .doing("cannot run", shell)?;
+        let guard = child.stdin.take().ok_or_else(|| LocalPostgresError::Tool {
+            tool: "sh",
+            output: "it has no input".to_owned(),
+        })?;
+        let pid = child.id();
+        // Kept at once: when this future is dropped, the server's drop still stops it.
+        let running = self.running.insert(Running { child, guard });
+
+        let deadline = Instant::now() + START_BOUND;
+        loop {
+            if is_ready(&data, pid) {
+                return Ok(Attempt::Ready);
+            }
+            if running.child.try_wait().doing("cannot wait for", shell)?.is_some() {
+                self.ended();
+                return Ok(Attempt::Ended { log: self.plan.folder.log_since(log_from) });
+            }
+            if Instant::now() > deadline {
+                return Err(LocalPostgresError::NotReady {
+                    folder: self.plan.folder.path().to_owned(),
+                    seconds: START_BOUND.as_secs(),
+                    log: self.plan.folder.log_since(log_from),
+                });
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    pub(crate) async fn stop(&mut self, mode: StopMode) -> Result<(), LocalPostgresError> {
+        let Some(running) = &mut self.running else { return Ok(()) };
+        running.signal(mode);
+        let deadline = Instant::now() + STOP_BOUND;
+        while running.child.try_wait().doing("cannot wait for", self.plan.folder.path())?.is_none()
+        {
+            if Instant::now() > deadline {
+                return Err(LocalPostgresError::DidNotStop {
+                    folder: self.plan.folder.path().to_owned(),
+                    seconds: STOP_BOUND.as_secs(),
+                });
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+        self.ended();
+        Ok(())
+    }
+
+    /// Dismisses the guard of a server that has ended, before its process id can be reused.
+    fn ended(&mut self) {
+        if let Some(mut running) = self.running.take() {
+            // It fails when the guard is gone, and then there is nothing to dismiss.
+            drop(std::io::Write::write_all(&mut running.guard, b"done\n"));
+        }
+    }
+
+    pub(crate) fn config(&self, database: &str) -> tokio_postgres::Config {
+        let mut config = self.login(database);
+        config.host_path(self.sockets.path());
+        config
+    }
+
+    pub(crate) fn tcp_config(&self, database: &str) -> tokio_postgres::Config {
+        let mut config = self.login(database);
+        config.host("127.0.0.1");
+        config
+    }
+
+    fn login(&self, database: &str) -> tokio_postgres::Config {
+        let mut config = tokio_postgres::Config::new();
+        config.port(self.port).user(SUPERUSER).password(&self.plan.password).dbname(database);
+        config
+    }
+
+    pub(crate) fn url(&self, database: &str) -> String {
+        let database: String = database
+            .bytes()
+            .map(|byte| match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' | b'.' => {
+                    char::from(byte).to_string()
+                }
+                other => format!("%{other:02X}"),
+            })
+            .collect();
+        let password = &self.plan.password;
+        format!("postgresql://{SUPERUSER}:{password}@127.0.0.1:{}/{database}", self.port)
+    }
+
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub(crate) fn socket_folder(&self) -> &Path {
+        self.sockets.path()
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.plan.folder.path()
+    }
+
+    pub(crate) fn log_path(&self) -> PathBuf {
+        self.plan.folder.log()
+    }
+
+    pub(crate) fn postmaster_pid(&self) -> Option<u32> {
+        self.running.as_ref().map(|running| running.child.id())
+    }
+}
+
+impl Running {
+    fn signal(&self, mode: StopMode) {
+        let signal = match mode {
+            StopMode::Smart => Signal::TERM,
+            StopMode::Fast => Signal::INT,
+            StopMode::Immediate => Signal::QUIT,
+        };
+        // Not yet waited for, so the id is still its own; it may have ended, which is as well.
+        let _ = kill_process(Pid::from_child(&self.child), signal);
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let Some(running) = &mut self.running else { return };
+        for (mode, bound) in DROP_BOUNDS {
+            running.signal(mode);
+            let deadline = Instant::now() + bound;
+            while Instant::now() < deadline {
+                if !matches!(running.child.try_wait(), Ok(None)) {
+                    self.ended();
+                    return;
+                }
+                #[expect(clippy::disallowed_methods, reason = "a drop cannot await")]
+                std::thread::sleep(LOOK_AGAIN);
+            }
+        }
+        tracing::warn!(folder = %self.plan.folder.path().display(), "the server is left to its guard");
+    }
+}
+
+/// The server writes its state to the eighth line of its lock file.
+fn is_ready(data: &Path, pid: u32) -> bool {
+    let Ok(text) = fs::read_to_string(data.join("postmaster.pid")) else { return false };
+    let mut lines = text.lines();
+    lines.next().and_then(|line| line.trim().parse().ok()) == Some(pid)
+        && lines.nth(6).is_some_and(|line| line.trim() == "ready")
+}
+
+/// Stops a server that an ended process left running on this folder's data, and removes its
+/// lock file when another process has got its id. The folder's lock says that no living
+/// process wants it.
+pub(crate) async fn settle(
+    folder: &Folder,
+    binaries: &Binaries,
+    account: Account,
+) -> Result<(), LocalPostgresError> {
+    let data = folder.data();
+    let lock_file = data.join("postmaster.pid");
+    let Ok(text) = fs::read_to_string(&lock_file) else { return Ok(()) };
+    let pid: Option<u32> = text.lines().next().and_then(|line| line.trim().parse().ok());
+    let stop = [
+        "stop".as_ref(),
+        "-D".as_ref(),
+        data.as_os_str(),
+        "-m".as_ref(),
+        "fast".as_ref(),
+        "-w".as_ref(),
+        "-t".as_ref(),
+        "60".as_ref(),
+    ];
+    let pg_ctl = binaries.tool("pg_ctl");
+    let Some(pid) = pid else { return Ok(()) };
+    if !Path::new("/proc/self/cwd").exists() {
+        // Without /proc the tool decides; it fails when no such server runs.
+        drop(account.run("pg_ctl", &pg_ctl, stop).await);
+        return Ok(());
+    }
+    if works_in(pid, &data) {
+        match account.run("pg_ctl", &pg_ctl, stop).await {
+            Ok(_) => return Ok(()),
+            // Its guard may have stopped it: the lock file goes first, the process a moment later.
+            Err(error) if lock_file.exists() && works_in(pid, &data) => return Err(error),
+            Err(_) => {}
+        }
+    }
+    let deadline = Instant::now() + STOP_BOUND;
+    while anyone_works_in(&data) {
+        if Instant::now() > deadline {
+            return Err(LocalPostgresError::DidNotStop {
+                folder: folder.path().to_owned(),
+                seconds: STOP_BOUND.as_secs(),
+            });
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+    // The server takes the lock file for its own matter, except when the id lives on as
+    // another process: that would keep it from starting for as long as that one runs.
+    if Path::new("/proc").join(pid.to_string()).exists() && lock_file.exists() {
+        fs::remove_file(&lock_file).doing("cannot remove", &lock_file)?;
+    }
+    Ok(())
+}
+
+/// All processes of a server work in its data folder.
+fn works_in(pid: u32, data: &Path) -> bool {
+    fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|folder| folder == data)
+}
+
+fn anyone_works_in(data: &Path) -> bool {
+    fs::read_dir("/proc").into_iter().flatten().flatten().any(|entry| {
+        entry.file_name().to_string_lossy().parse().is_ok_and(|pid: u32| works_in(pid, data))
+    })
+}
