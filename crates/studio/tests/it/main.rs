@@ -1,4 +1,11 @@
-//! Studio as its users meet it: real processes over a real PostgreSQL.
+//! Studio from outside: real PostgreSQL, real processes, requests over the network.
 
-mod installation;
+mod access;
+mod bed;
+mod commands;
+mod export;
+mod history;
+mod routes;
+mod shutdown;
+mod sign_in;
 mod sql_console;

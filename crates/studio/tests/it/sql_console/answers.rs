@@ -2,16 +2,14 @@
 
 use serde_json::{Value, json};
 
-use crate::installation::Installation;
+use super::{ask, bed};
 
 #[tokio::test]
 async fn values_are_text_with_all_their_digits_and_null_is_null() {
-    let installation = Installation::new().await;
-    let replica = installation.replica().await;
+    let bed = bed().await;
+    let replica = bed.replica().await;
     let browser = replica.sign_in("viewer").await;
-    let (status, answer) = browser
-        .sql(
-            "select 9223372036854775807 as big, 0.1::float8 + 0.2::float8 as float, null as nothing, \
+    let (status, answer) = ask(&browser, "select 9223372036854775807 as big, 0.1::float8 + 0.2::float8 as float, null as nothing, \
              timestamptz '2026-01-02 03:04:05.123456+02' as at, 'a\"\\b' || chr(10) || chr(128512) as text, \
              '{\"a\": 1}'::jsonb as document, '\\x00ff'::bytea as bytes, array[1, null] as list",
         )
@@ -51,8 +49,8 @@ async fn values_are_text_with_all_their_digits_and_null_is_null() {
 
 #[tokio::test]
 async fn columns_may_be_many_unnamed_of_one_name_or_none() {
-    let installation = Installation::new().await;
-    let replica = installation.replica().await;
+    let bed = bed().await;
+    let replica = bed.replica().await;
     let browser = replica.sign_in("viewer").await;
     let names = |answer: &Value| {
         answer["columns"]
@@ -62,45 +60,47 @@ async fn columns_may_be_many_unnamed_of_one_name_or_none() {
             .map(|column| column["name"].as_str().unwrap().to_owned())
             .collect::<Vec<_>>()
     };
-    let (_, answer) = browser.sql("select 1 as a, 2 as a, 3, 4 as \"c1\", 5 as octets").await;
+    let (_, answer) = ask(&browser, "select 1 as a, 2 as a, 3, 4 as \"c1\", 5 as octets").await;
     assert_eq!(names(&answer), ["a", "a", "?column?", "c1", "octets"]);
     assert_eq!(answer["rows"], json!([["1", "2", "3", "4", "5"]]));
 
-    let (_, answer) = browser.sql("select from (values (1), (2)) v").await;
+    let (_, answer) = ask(&browser, "select from (values (1), (2)) v").await;
     assert_eq!((names(&answer).len(), &answer["rows"]), (0, &json!([[], []])));
 
-    let (_, answer) = browser.sql("select").await;
+    let (_, answer) = ask(&browser, "select").await;
     assert_eq!(answer["rows"], json!([[]]));
 
-    let (status, answer) = browser.sql(&format!("select {}1", "1,".repeat(1_599))).await;
+    let (status, answer) = ask(&browser, &format!("select {}1", "1,".repeat(1_599))).await;
     assert_eq!(status, 200, "{answer}");
     assert_eq!(names(&answer).len(), 1_600);
 
-    let (status, answer) = browser.sql(&format!("select {}1", "1,".repeat(1_600))).await;
+    let (status, answer) = ask(&browser, &format!("select {}1", "1,".repeat(1_600))).await;
     assert_eq!((status.as_u16(), &answer["type"]), (400, &"/problems/invalid-sql".into()));
     assert!(answer["detail"].as_str().unwrap().contains("1601 columns"), "{answer}");
 }
 
 #[tokio::test]
 async fn order_and_volatile_values_are_those_of_the_query() {
-    let installation = Installation::new().await;
-    let replica = installation.replica().await;
+    let bed = bed().await;
+    let replica = bed.replica().await;
     let browser = replica.sign_in("viewer").await;
-    let (_, answer) = browser
-        .sql("select v.a from (values (3), (1), (2)) as v (a) order by v.a desc limit 2 offset 1")
-        .await;
+    let (_, answer) = ask(
+        &browser,
+        "select v.a from (values (3), (1), (2)) as v (a) order by v.a desc limit 2 offset 1",
+    )
+    .await;
     assert_eq!(answer["rows"], json!([["2"], ["1"]]));
     // Computed once, although the bounds look at it several times.
-    let (_, answer) = browser
-        .sql("select s.t = s.t as same from (select clock_timestamp() as t limit 1) s")
-        .await;
+    let (_, answer) =
+        ask(&browser, "select s.t = s.t as same from (select clock_timestamp() as t limit 1) s")
+            .await;
     assert_eq!(answer["rows"], json!([["true"]]));
 }
 
 #[tokio::test]
 async fn what_is_wrong_with_a_query_is_said_to_its_author() {
-    let installation = Installation::new().await;
-    let replica = installation.replica().await;
+    let bed = bed().await;
+    let replica = bed.replica().await;
     let browser = replica.sign_in("operator").await;
     for (sql, member, value, detail) in [
         ("select 1 / 0 from audit_event", "sqlstate", "22012", "division by zero"),
@@ -119,21 +119,21 @@ async fn what_is_wrong_with_a_query_is_said_to_its_author() {
         ("select pg_sleep(1)", "construct", "function pg_sleep", "Function pg_sleep"),
         ("select * from pg_class", "construct", "relation pg_class", "pg_class is not one of"),
     ] {
-        let (status, answer) = browser.sql(sql).await;
+        let (status, answer) = ask(&browser, sql).await;
         assert_eq!(status, 400, "{sql}: {answer}");
         assert_eq!(answer["type"], "/problems/invalid-sql", "{sql}");
         assert_eq!(answer[member], value, "{sql}: {answer}");
         assert!(answer["detail"].as_str().unwrap().contains(detail), "{sql}: {answer}");
         assert!(answer["requestId"].is_string());
     }
-    let (status, answer) = browser.sql(&format!("select '{}'", "x".repeat(65 << 10))).await;
+    let (status, answer) = ask(&browser, &format!("select '{}'", "x".repeat(65 << 10))).await;
     assert_eq!((status.as_u16(), &answer["construct"]), (400, &"query text".into()));
 }
 
 #[tokio::test]
 async fn the_trail_has_a_row_for_each_query_that_ran_with_its_outcome() {
-    let installation = Installation::new().await;
-    let replica = installation.replica().await;
+    let bed = bed().await;
+    let replica = bed.replica().await;
     let browser = replica.sign_in("operator").await;
     for sql in [
         "select 1",
@@ -141,9 +141,9 @@ async fn the_trail_has_a_row_for_each_query_that_ran_with_its_outcome() {
         "with recursive n(i) as (select 1 union all select n.i + 1 from n where n.i < 20000) select n.i from n",
         "select pg_sleep(1)",
     ] {
-        browser.sql(sql).await;
+        ask(&browser, sql).await;
     }
-    let client = installation.studio.client().await;
+    let client = bed.client().await;
     let rows = client
         .query(
             "select outcome, bound, row_count from studio.audit_event where action = 'sql.query' order by id",

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use super::long_text;
-use crate::installation::{Browser, Installation, Replica};
+use super::{ask, bed, long_text, question};
+use crate::bed::{Replica, Session};
 
 const GROWTH_KIB: u64 = 64 << 10;
 
@@ -15,10 +15,10 @@ fn kib(replica: &Replica, name: &str) -> u64 {
 }
 
 /// Runs the query and gives by how much resident memory was above `before` at its highest.
-async fn growth(replica: &Replica, browser: &Browser<'_>, before: u64, sql: &str) -> u64 {
+async fn growth(replica: &Replica, browser: &Session, before: u64, sql: &str) -> u64 {
     // Forgets the highest figure so far.
     fs::write(format!("/proc/{}/clear_refs", replica.process.id()), "5").unwrap();
-    let response = browser.question(sql).send().await.unwrap();
+    let response = question(&browser, sql).send().await.unwrap();
     assert_eq!(response.status(), 200);
     let body = response.bytes().await.unwrap();
     assert!(body.len() <= 32 << 20);
@@ -27,10 +27,10 @@ async fn growth(replica: &Replica, browser: &Browser<'_>, before: u64, sql: &str
 
 #[tokio::test]
 async fn huge_values_many_values_and_many_columns_stay_within_64_mib() {
-    let installation = Installation::new().await;
-    let replica = installation.replica().await;
+    let bed = bed().await;
+    let replica = bed.replica().await;
     let browser = replica.sign_in("viewer").await;
-    browser.sql("select 1").await;
+    ask(&browser, "select 1").await;
     let before = kib(&replica, "VmRSS");
     let long = long_text();
     let columns = |value: &str| vec![value; 1_600].join(", ");
@@ -57,10 +57,10 @@ async fn huge_values_many_values_and_many_columns_stay_within_64_mib() {
 
 #[tokio::test]
 async fn deep_and_long_texts_stay_within_64_mib() {
-    let installation = Installation::new().await;
-    let replica = installation.replica().await;
+    let bed = bed().await;
+    let replica = bed.replica().await;
     let browser = replica.sign_in("viewer").await;
-    browser.sql("select 1").await;
+    ask(&browser, "select 1").await;
     let before = kib(&replica, "VmRSS");
     fs::write(format!("/proc/{}/clear_refs", replica.process.id()), "5").unwrap();
     for sql in [
@@ -73,7 +73,7 @@ async fn deep_and_long_texts_stay_within_64_mib() {
         format!("select {}1", "1,".repeat(32_000)),
         format!("select 1 in ({}1)", "-1,".repeat(21_000)),
     ] {
-        let (status, answer) = browser.sql(&sql).await;
+        let (status, answer) = ask(&browser, &sql).await;
         assert!(status == 400 || status == 200, "{answer}");
     }
     let growth = kib(&replica, "VmHWM").saturating_sub(before);

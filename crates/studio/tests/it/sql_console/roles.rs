@@ -4,16 +4,12 @@ use studio::features::sql_console::catalogue::VIEWS;
 use studio::features::sql_console::console_roles::{ConsoleRole, verify};
 use studio::platform::access::Role;
 
-use crate::installation::{Installation, session};
+use super::{ask, bed, login, login_role, session};
 
 fn roles() -> Vec<ConsoleRole> {
     Role::ALL
         .into_iter()
-        .map(|role| ConsoleRole {
-            role,
-            login: format!("studio_console_{}", role.name()),
-            password: None,
-        })
+        .map(|role| ConsoleRole { role, login: login_role(role), password: None })
         .collect()
 }
 
@@ -71,7 +67,6 @@ const DANGEROUS: &[&str] = &[
     "select pg_reload_conf()",
     "select pg_rotate_logfile()",
     "select pg_promote()",
-    "notify studio, 'forged'",
     "set role studio_app",
     "set session authorization postgres",
     "create temporary table t (a int)",
@@ -98,16 +93,15 @@ const DANGEROUS: &[&str] = &[
     "alter role studio_console_viewer set temp_file_limit = -1",
     "set temp_file_limit = -1",
     "grant studio_app to studio_console_viewer",
-    "vacuum",
     "checkpoint",
 ];
 
 #[tokio::test]
 async fn each_dangerous_call_under_each_role_is_refused() {
-    let installation = Installation::new().await;
+    let bed = bed().await;
     for role in Role::ALL {
-        let user = format!("studio_console_{}", role.name());
-        let client = session(&installation.studio, &user).await;
+        let user = login_role(role);
+        let client = session(&bed.studio, &user).await;
         // As an attacker would who has got around the check: a transaction that may write.
         client.batch_execute("set default_transaction_read_only = off").await.unwrap();
         for sql in DANGEROUS {
@@ -133,7 +127,7 @@ async fn each_dangerous_call_under_each_role_is_refused() {
         };
         assert_eq!((user_now.as_str(), locks), (user.as_str(), 0));
     }
-    let client = installation.studio.client().await;
+    let client = bed.client().await;
     let objects: i64 =
         client.query_one("select count(*) from pg_largeobject_metadata", &[]).await.unwrap().get(0);
     assert_eq!(objects, 0);
@@ -141,10 +135,9 @@ async fn each_dangerous_call_under_each_role_is_refused() {
 
 #[tokio::test]
 async fn a_session_begins_read_only_and_bounded() {
-    let installation = Installation::new().await;
+    let bed = bed().await;
     for role in Role::ALL {
-        let client =
-            session(&installation.studio, &format!("studio_console_{}", role.name())).await;
+        let client = session(&bed.studio, &login_role(role)).await;
         for (setting, value) in [
             ("default_transaction_read_only", "on"),
             ("search_path", "console"),
@@ -164,10 +157,9 @@ async fn a_session_begins_read_only_and_bounded() {
 
 #[tokio::test]
 async fn each_role_reads_its_own_views_and_no_other_relation() {
-    let installation = Installation::new().await;
+    let bed = bed().await;
     for role in Role::ALL {
-        let client =
-            session(&installation.studio, &format!("studio_console_{}", role.name())).await;
+        let client = session(&bed.studio, &login_role(role)).await;
         for view in VIEWS {
             let read = client.query(&format!("select * from console.{}", view.name), &[]).await;
             assert_eq!(read.is_ok(), view.is_readable_by(role), "{role:?} and {}", view.name);
@@ -188,12 +180,10 @@ async fn each_role_reads_its_own_views_and_no_other_relation() {
 
 #[tokio::test]
 async fn no_console_role_enters_the_database_of_the_limits() {
-    let installation = Installation::new().await;
+    let bed = bed().await;
     for role in Role::ALL {
-        let user = format!("studio_console_{}", role.name());
-        let refused = crate::installation::login(&installation.limits, &user)
-            .connect(tokio_postgres::NoTls)
-            .await;
+        let user = login_role(role);
+        let refused = login(&bed.limits, &user).connect(tokio_postgres::NoTls).await;
         let error = refused.err().expect("it may not connect");
         assert_eq!(error.code().map(|code| code.code()), Some("42501"), "{user}: {error:?}");
     }
@@ -201,10 +191,10 @@ async fn no_console_role_enters_the_database_of_the_limits() {
 
 #[tokio::test]
 async fn verify_finds_nothing_after_the_set_up_and_each_thing_that_is_undone() {
-    let installation = Installation::new().await;
-    let owner = installation.studio.client().await;
+    let bed = bed().await;
+    let owner = bed.client().await;
     // As the role that serves, which asks before it opens the console.
-    let app = session(&installation.studio, "studio_app").await;
+    let app = session(&bed.studio, "studio_app").await;
     let blocking = || async {
         let findings = verify(&app, &roles()).await.unwrap();
         findings
@@ -251,23 +241,19 @@ async fn verify_finds_nothing_after_the_set_up_and_each_thing_that_is_undone() {
 
 #[tokio::test]
 async fn the_console_stays_off_while_the_set_up_does_not_hold_unless_that_is_accepted() {
-    let installation = Installation::new().await;
-    let owner = installation.studio.client().await;
+    let bed = bed().await;
+    let owner = bed.client().await;
     owner.batch_execute("grant execute on function pg_sleep(float8) to public").await.unwrap();
-    let careful = installation.replica().await;
+    let careful = bed.replica().await;
     let browser = careful.sign_in("viewer").await;
-    let (status, answer) = browser.sql("select 1").await;
+    let (status, answer) = ask(&browser, "select 1").await;
     assert_eq!((status.as_u16(), &answer["type"]), (503, &"/problems/console-off".into()));
 
-    let bold = installation
-        .replica_with(|command| {
-            command.env("STUDIO_CONSOLE_ACCEPT_AST_CHECK_ALONE", "true");
-        })
-        .await;
-    let (status, answer) = browser.at(&bold).sql("select 1").await;
+    let bold = bed.replica_with(&[("STUDIO_CONSOLE_ACCEPT_AST_CHECK_ALONE", "true")]).await;
+    let (status, answer) = ask(&browser.at(&bold), "select 1").await;
     assert_eq!(status, 200, "{answer}");
 
     owner.batch_execute("revoke execute on function pg_sleep(float8) from public").await.unwrap();
-    let (status, answer) = browser.sql("select 1").await;
+    let (status, answer) = ask(&browser, "select 1").await;
     assert_eq!(status, 200, "mended at once: {answer}");
 }

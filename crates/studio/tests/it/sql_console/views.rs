@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 use studio::features::sql_console::catalogue::VIEWS;
 use studio::platform::access::Role;
 
-use crate::installation::Installation;
+use super::{ask, bed};
 
 #[tokio::test]
 async fn every_view_has_the_columns_of_the_list_and_the_schema_has_no_other() {
-    let installation = Installation::new().await;
-    let client = installation.studio.client().await;
+    let bed = bed().await;
+    let client = bed.client().await;
     let rows = client
         .query(
             "select class.relname, attribute.attname, format_type(attribute.atttypid, attribute.atttypmod)
@@ -49,12 +49,11 @@ async fn every_view_has_the_columns_of_the_list_and_the_schema_has_no_other() {
 
 #[tokio::test]
 async fn each_role_reads_its_own_views_and_each_refusal_names_the_view() {
-    let installation = Installation::new().await;
-    let replica = installation.replica().await;
+    let bed = bed().await;
+    let replica = bed.replica().await;
     for role in Role::ALL {
         let browser = replica.sign_in(role.name()).await;
-        let (status, catalogue) = browser.get("/api/v1/sql/catalogue").await;
-        assert_eq!(status, 200);
+        let catalogue = browser.get("/api/v1/sql/catalogue").await.json();
         let shown: Vec<&str> = catalogue["views"]
             .as_array()
             .unwrap()
@@ -74,7 +73,7 @@ async fn each_role_reads_its_own_views_and_each_refusal_names_the_view() {
                 format!("select 1 where exists (select 1 from console.{})", view.name),
                 format!("with x as (select count(*) from {}) select * from x", view.name),
             ] {
-                let (status, answer) = browser.sql(&sql).await;
+                let (status, answer) = ask(&browser, &sql).await;
                 if may {
                     assert_eq!(status, 200, "{role:?}: {sql}: {answer}");
                 } else {
@@ -89,31 +88,32 @@ async fn each_role_reads_its_own_views_and_each_refusal_names_the_view() {
 
 #[tokio::test]
 async fn the_same_denial_holds_over_rest_and_through_sql() {
-    let installation = Installation::new().await;
-    let replica = installation.replica().await;
+    let bed = bed().await;
+    let replica = bed.replica().await;
     for role in Role::ALL {
         let browser = replica.sign_in(role.name()).await;
-        let (rest, _) = browser.get("/api/v1/audit?size=1").await;
-        let (sql, _) = browser.sql("select id from audit_event limit 1").await;
+        let rest = browser.get("/api/v1/audit?size=1").await.status;
+        let (sql, _) = ask(&browser, "select id from audit_event limit 1").await;
         assert_eq!(rest, sql, "{role:?}");
     }
 }
 
 #[tokio::test]
 async fn the_text_of_a_query_is_kept_in_the_trail_and_shown_in_no_view() {
-    let installation = Installation::new().await;
-    let replica = installation.replica().await;
+    let bed = bed().await;
+    let replica = bed.replica().await;
     let browser = replica.sign_in("administrator").await;
-    browser.sql("select 'a very private remark'").await;
-    let (_, answer) = browser
-        .sql("select detail, outcome, row_count from audit_event where action = 'sql.query' order by id limit 1")
+    ask(&browser, "select 'a very private remark'").await;
+    let (_, answer) = ask(&browser, "select detail, outcome, row_count from audit_event where action = 'sql.query' order by id limit 1")
         .await;
     assert_eq!(answer["rows"], json!([[Value::Null, "complete", "1"]]));
-    let (_, answer) = browser
-        .sql("select count(*) from audit_event where detail::text like '%private remark%'")
-        .await;
+    let (_, answer) = ask(
+        &browser,
+        "select count(*) from audit_event where detail::text like '%private remark%'",
+    )
+    .await;
     assert_eq!(answer["rows"], json!([["0"]]));
-    let client = installation.studio.client().await;
+    let client = bed.client().await;
     let kept: String = client
         .query_one(
             "select detail ->> 'sql' from studio.audit_event where action = 'sql.query' order by id limit 1",
