@@ -94,6 +94,7 @@ struct Link {
     open: AtomicUsize,
     to_server: AtomicU64,
     to_client: AtomicU64,
+    held: AtomicU64,
     named_statements: Mutex<Vec<NamedStatement>>,
 }
 
@@ -127,6 +128,7 @@ impl CuttingProxy {
             open: AtomicUsize::new(0),
             to_server: AtomicU64::new(0),
             to_client: AtomicU64::new(0),
+            held: AtomicU64::new(0),
             named_statements: Mutex::default(),
         });
         let closing = CancellationToken::new();
@@ -232,6 +234,13 @@ impl CuttingProxy {
         self.link.to_client.load(Ordering::SeqCst)
     }
 
+    /// Bytes that the proxy has taken in and not passed on yet, of both directions: those that
+    /// [`Self::delay`] and [`Self::half_open`] hold back. It takes in at most 16 KiB of each
+    /// direction of a connection; the rest waits in the sender's sockets.
+    pub fn bytes_held(&self) -> u64 {
+        self.link.held.load(Ordering::SeqCst)
+    }
+
     /// Every prepared statement that a PostgreSQL client gave a name to, in the order in which
     /// they were passed on. A session encrypted by TLS cannot be read; [`Self::config`] has none.
     pub fn named_statements(&self) -> Vec<NamedStatement> {
@@ -324,14 +333,15 @@ async fn forward(
     link: &Link,
 ) -> io::Result<()> {
     let mut messages = FrontendMessages::default();
-    let there = pump(client_out, server_in, network.clone(), |bytes| {
+    let held = &link.held;
+    let there = pump(client_out, server_in, network.clone(), held, |bytes| {
         let named = messages.read(bytes);
         if !named.is_empty() {
             link.named_statements.lock().unwrap_or_else(PoisonError::into_inner).extend(named);
         }
         count(&link.to_server, bytes);
     });
-    let back = pump(server_out, client_in, network, |bytes| count(&link.to_client, bytes));
+    let back = pump(server_out, client_in, network, held, |bytes| count(&link.to_client, bytes));
     tokio::try_join!(there, back).map(|_| ())
 }
 
@@ -339,11 +349,14 @@ async fn pump(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
     mut network: watch::Receiver<Network>,
+    held: &AtomicU64,
     mut note: impl FnMut(&[u8]),
 ) -> io::Result<()> {
     let mut chunk = vec![0_u8; 16 * 1024];
     loop {
         let read = from.read(&mut chunk).await?;
+        let bytes = chunk.get(..read).unwrap_or_default();
+        let _held = Held::new(held, bytes);
         let delay = network.borrow().delay;
         if !delay.is_zero() {
             tokio::time::sleep(delay).await;
@@ -352,13 +365,32 @@ async fn pump(
         if network.wait_for(|network| !network.is_half_open).await.is_err() {
             return Ok(());
         }
-        let bytes = chunk.get(..read).unwrap_or_default();
         if bytes.is_empty() {
             return to.shutdown().await;
         }
         // Noted first: who has the answer must find the question noted.
         note(bytes);
         to.write_all(bytes).await?;
+    }
+}
+
+/// Bytes on their way through the proxy, until they are passed on or lost with the connection.
+struct Held<'a> {
+    held: &'a AtomicU64,
+    bytes: u64,
+}
+
+impl<'a> Held<'a> {
+    fn new(held: &'a AtomicU64, bytes: &[u8]) -> Self {
+        let bytes = bytes.len().try_into().unwrap_or(u64::MAX);
+        held.fetch_add(bytes, Ordering::SeqCst);
+        Self { held, bytes }
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.held.fetch_sub(self.bytes, Ordering::SeqCst);
     }
 }
 
