@@ -31,7 +31,7 @@ impl Cluster {
     ///
     /// See [`LocalPostgresError`]; a folder of someone else is refused and left as it is.
     pub async fn start(options: ClusterOptions) -> Result<Self, LocalPostgresError> {
-        let folder = Folder::take(&options.folder)?;
+        let folder = Folder::take(&options.folder).await?;
         let binaries = Binaries::find(folder.data_version()?)?;
         let account = Account::for_data(&folder.data())?;
         account.check_reach(folder.path())?;
