@@ -38,7 +38,7 @@ const BOUND: Duration = Duration::from_secs(30);
 const CAP_16: Endpoint = Endpoint::new("cap_16", 16, BOUND);
 const CAP_2: Endpoint = Endpoint::new("cap_2", 2, BOUND);
 const CAP_0: Endpoint = Endpoint::new("cap_0", 0, BOUND);
-const CAP_256: Endpoint = Endpoint::new("cap_256", 256, Duration::from_secs(3600));
+const CAP_256: Endpoint = Endpoint::new("cap_256", 256, Duration::from_hours(1));
 const ENDPOINTS: [Endpoint; 4] = [CAP_16, CAP_2, CAP_0, CAP_256];
 /// One user may hold half of it: 16 clients of one user need 32.
 const INSTALLATION: u32 = 32;
@@ -64,7 +64,7 @@ async fn main() -> Result<std::process::ExitCode> {
 
     server.stop().await?;
     println!("\n{}", verdicts.last_line());
-    Ok(if verdicts.is_pass() { 0 } else { 1 }.into())
+    Ok(u8::from(!verdicts.is_pass()).into())
 }
 
 /// One client: a pair beside two upserts, and a refusal beside a claim.
