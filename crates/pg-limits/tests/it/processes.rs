@@ -78,19 +78,18 @@ async fn most_at_once(client: &Client) -> (i64, i64) {
 
 async fn housekeeping(database: &TestDatabase) -> tokio::task::JoinHandle<()> {
     let client = database.client().await;
-    tokio::spawn(async move { while client.execute("select limits.sweep_v1(10)", &[]).await.is_ok() {} })
+    tokio::spawn(
+        async move { while client.execute("select limits.sweep_v1(10)", &[]).await.is_ok() {} },
+    )
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn as_many_claimers_as_the_users_cap_are_all_admitted_while_housekeeping_runs() {
     let database = database().await;
     let sweeping = housekeeping(&database).await;
-    let figures = run(
-        &database.url(),
-        4,
-        "--clients 4 --users 1 --cap 16 --installation 32 --claims 25000",
-    )
-    .await;
+    let figures =
+        run(&database.url(), 4, "--clients 4 --users 1 --cap 16 --installation 32 --claims 25000")
+            .await;
     sweeping.abort();
     assert_eq!(figures["granted"], 100_000, "{figures:?}");
     assert_eq!(figures["refused"] + figures["undecided"] + figures["failed"], 0, "{figures:?}");
@@ -100,12 +99,9 @@ async fn as_many_claimers_as_the_users_cap_are_all_admitted_while_housekeeping_r
 async fn as_many_claimers_as_the_installations_cap_are_all_admitted_while_housekeeping_runs() {
     let database = database().await;
     let sweeping = housekeeping(&database).await;
-    let figures = run(
-        &database.url(),
-        4,
-        "--clients 4 --users 4 --cap 100 --installation 16 --claims 25000",
-    )
-    .await;
+    let figures =
+        run(&database.url(), 4, "--clients 4 --users 4 --cap 100 --installation 16 --claims 25000")
+            .await;
     sweeping.abort();
     assert_eq!(figures["granted"], 100_000, "{figures:?}");
     assert_eq!(figures["refused"] + figures["undecided"] + figures["failed"], 0, "{figures:?}");
@@ -149,8 +145,7 @@ async fn more_claimers_than_the_installations_cap_never_exceed_it_and_every_refu
 async fn a_killed_replicas_permits_come_back_at_bound_and_margin_and_not_earlier() {
     let database = database().await;
     let client = database.client().await;
-    let arguments =
-        "--clients 2 --users 1 --cap 2 --claims 1000 --hold-ms 60000 --bound-ms 2000 --margin-ms 1000";
+    let arguments = "--clients 2 --users 1 --cap 2 --claims 1000 --hold-ms 60000 --bound-ms 2000 --margin-ms 1000";
     let replica = claimer(&database.url(), arguments);
     wait_for_live(&client, 2).await;
     replica.kill_9();
