@@ -3,11 +3,15 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
 use testkit::{ReplicaProcess, TestDatabase, wait_until};
 use tokio_postgres::Client;
 
 use crate::fixture::{PATIENCE, database, live, wait_for_live};
+
+/// A hundred thousand claims take a while on two busy cores.
+const CLAIMERS_PATIENCE: Duration = Duration::from_secs(600);
 
 /// A program of `examples/`, which cargo builds beside this test.
 pub(crate) fn example(name: &str) -> PathBuf {
@@ -27,7 +31,10 @@ async fn run(database: &str, processes: usize, arguments: &str) -> HashMap<Strin
     let claimers: Vec<_> = (0..processes).map(|_| claimer(database, &arguments)).collect();
     let mut sum = HashMap::new();
     for claimer in claimers {
-        let line = claimer.wait_for_line(|line| line.starts_with("granted=")).await;
+        let line = wait_until("a claimer's figures", CLAIMERS_PATIENCE, || async {
+            claimer.lines().into_iter().find(|line| line.starts_with("granted="))
+        })
+        .await;
         for (name, value) in line.split(' ').filter_map(|figure| figure.split_once('=')) {
             *sum.entry(name.to_owned()).or_insert(0) += value.parse::<u64>().unwrap();
         }
