@@ -33,7 +33,7 @@ impl Cluster {
     /// See [`LocalPostgresError`]; a folder of someone else is refused and left as it is.
     pub async fn start(options: ClusterOptions) -> Result<Self, LocalPostgresError> {
         settings::check(&options.settings)?;
-        let folder = Folder::take(&options.folder)?;
+        let folder = Folder::take(&options.folder).await?;
         let account = Account::for_data(&folder.data())?;
         account.check_reach(folder.path())?;
         let binaries = download::find_or_download(&folder).await?;

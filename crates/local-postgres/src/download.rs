@@ -84,7 +84,7 @@ mod tests {
     #[tokio::test]
     async fn downloaded_binaries_are_found_again_and_only_serve_data_of_their_version() {
         let root = tempfile::tempdir().unwrap();
-        let folder = Folder::take(root.path()).unwrap();
+        let folder = Folder::take(root.path()).await.unwrap();
         assert!(downloaded(&folder, None).is_none());
         let installed = Binaries::find(None).unwrap();
         std::fs::create_dir(place(&folder)).unwrap();
@@ -114,7 +114,7 @@ mod tests {
             .output()
             .unwrap();
 
-        let folder = Folder::take(&root.path().join("cluster")).unwrap();
+        let folder = Folder::take(&root.path().join("cluster")).await.unwrap();
         unpack(&folder, &tar.stdout).await.unwrap();
         assert!(downloaded(&folder, Some(17)).is_some());
         let left = std::fs::read_dir(folder.path()).unwrap().count();

@@ -1,0 +1,110 @@
+//! Reading an export piece by piece: each in a transaction of its own, into a bounded buffer.
+
+use bytes::BytesMut;
+use deadpool_postgres::Object;
+use futures_util::TryStreamExt as _;
+
+use super::super::event::Event;
+use super::super::filter::{CHUNK, CHUNK_TYPES, Filter};
+use super::format::Format;
+use crate::platform::audit::Bound;
+use crate::platform::paging::{Key, Microseconds};
+
+/// The most bytes of one piece.
+pub(super) const PIECE_BYTES: usize = 4 << 20;
+
+/// The most rows that one statement reads. What a piece has no room for is read and dropped, so this is about what
+/// fills one; it also bounds how long a snapshot lives.
+const PIECE_ROWS: u64 = 16_384;
+
+/// How far an export has come.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    /// The last event written.
+    pub(super) key: Key,
+    /// The oldest transaction that was running when the export began; its rows and later ones are not read.
+    pub(super) settled_before: String,
+    /// How many events and bytes may still be written.
+    pub(super) rows_left: u64,
+    pub(super) bytes_left: u64,
+}
+
+impl Place {
+    pub(super) fn new(filter: &Filter, settled_before: String, rows: u64, bytes: u64) -> Self {
+        // Just before the first time asked for: no id is lower.
+        let key = Key { at: filter.from, id: i64::MIN };
+        Self { key, settled_before, rows_left: rows, bytes_left: bytes }
+    }
+}
+
+/// What one read gave.
+#[derive(Debug)]
+pub(super) struct Read {
+    pub(super) bytes: BytesMut,
+    pub(super) rows: u64,
+    pub(super) place: Place,
+    pub(super) end: Option<End>,
+}
+
+/// Why there is no more to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    Complete,
+    Cut(Bound),
+}
+
+/// Reads the next piece into `bytes`, which may hold the beginning of the file already.
+pub(super) async fn read(
+    connection: &Object,
+    filter: &Filter,
+    format: Format,
+    mut place: Place,
+    mut bytes: BytesMut,
+) -> Result<Read, tokio_postgres::Error> {
+    // One more than may be written tells whether there is more.
+    let most = PIECE_ROWS.min(place.rows_left.saturating_add(1));
+    let limit = i64::try_from(most).unwrap_or(i64::MAX);
+    let [actor, action, outcome] = filter.values();
+    let Key { at, id } = place.key;
+    let statement = connection.prepare_typed_cached(CHUNK.of(filter), &CHUNK_TYPES).await?;
+    let to: Microseconds = filter.to;
+    let parameters: [&(dyn tokio_postgres::types::ToSql + Sync); 8] =
+        [&at, &id, &to, &place.settled_before, &limit, &actor, &action, &outcome];
+    let stream = connection.query_raw(&statement, parameters).await?;
+    let mut stream = std::pin::pin!(stream);
+
+    let (mut rows, mut seen, mut is_full, mut end) = (0_u64, 0_u64, false, None);
+    while let Some(row) = stream.try_next().await? {
+        seen += 1;
+        // A stream must be read to its end, or the connection is not free.
+        if is_full {
+            continue;
+        }
+        if place.rows_left == 0 {
+            (is_full, end) = (true, Some(End::Cut(Bound::Rows)));
+            continue;
+        }
+        let before = bytes.len();
+        let event = Event::read(&row)?;
+        format.write(&event, &mut bytes);
+        let written = u64::try_from(bytes.len() - before).unwrap_or(u64::MAX);
+        if written > place.bytes_left {
+            bytes.truncate(before);
+            (is_full, end) = (true, Some(End::Cut(Bound::Bytes)));
+            continue;
+        }
+        if bytes.len() > PIECE_BYTES && rows > 0 {
+            bytes.truncate(before);
+            is_full = true;
+            continue;
+        }
+        place.key = event.key();
+        place.rows_left -= 1;
+        place.bytes_left -= written;
+        rows += 1;
+    }
+    if !is_full && seen < most {
+        end = Some(End::Complete);
+    }
+    Ok(Read { bytes, rows, place, end })
+}

@@ -1,0 +1,253 @@
+//! The task behind an export: read a piece, give the connection back, hand the piece over, and tell how it ended.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::super::EXPORT;
+use super::super::filter::Filter;
+use super::body::{Piece, Progress};
+use super::format::Format;
+use super::pieces::{self, End, PIECE_BYTES, Place, Read};
+use crate::app::App;
+use crate::platform::access::SignedIn;
+use crate::platform::audit::{Action, Bound, OpenEvent, Outcome};
+use crate::platform::heavy::{self, Permit};
+use crate::platform::problem::Problem;
+use crate::platform::work::{Bounds, Ended};
+
+/// How long after the time bound the mark has to leave.
+const MARK: Duration = Duration::from_secs(10);
+
+const SETTLED: &str = include_str!("../queries/settled.sql");
+
+/// The bounds of one export.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    pub(super) rows: u64,
+    pub(super) bytes: u64,
+    pub(super) time: Duration,
+}
+
+/// One export. It belongs to the application, not to its handler: it goes on until its query has ended, its outcome
+/// is written and its permit released, whatever its client does.
+#[derive(Debug)]
+pub(super) struct Export {
+    pub(super) app: App,
+    pub(super) who: SignedIn,
+    pub(super) filter: Filter,
+    pub(super) format: Format,
+    pub(super) limits: Limits,
+    /// Cancelled when the client leaves or the replica has no more time.
+    pub(super) left: CancellationToken,
+    pub(super) sender: mpsc::Sender<Piece>,
+    pub(super) progress: Arc<Progress>,
+}
+
+/// Why an export stopped without an end of its own.
+#[derive(Debug)]
+enum Broken {
+    ClientLeft,
+    Failed(&'static str, Problem),
+}
+
+impl Export {
+    /// Runs to the end; `begun` tells the handler whether there is a file to answer with.
+    pub(super) async fn run(
+        self,
+        asked: serde_json::Value,
+        begun: oneshot::Sender<Result<(), Problem>>,
+    ) {
+        let claimed = heavy::claim(&self.app.heavy, &EXPORT, &self.who.user()).await;
+        let permit = match claimed {
+            Ok(permit) => permit,
+            Err(problem) => return tell(begun, Err(problem)),
+        };
+        let opened = self
+            .app
+            .audit
+            .begin(&self.who, Action::AuditExport, "audit", asked, EXPORT.time_bound())
+            .await;
+        let event = match opened {
+            Ok(event) => event,
+            Err(problem) => return tell(begun, Err(problem)),
+        };
+        let deadline = tokio::time::Instant::now() + self.limits.time.min(permit.remaining());
+        let progress = Arc::clone(&self.progress);
+        let outcome = match self.stream(&permit, deadline, begun).await {
+            Ok((End::Complete, rows)) => Outcome::Complete { rows },
+            Ok((End::Cut(bound), rows)) => Outcome::Partial { bound, rows },
+            Err(Broken::ClientLeft) => Outcome::AbortedByClient { rows: progress.rows() },
+            Err(Broken::Failed(reason, _)) => Outcome::Failed { reason, rows: progress.rows() },
+        };
+        finish(event, outcome, permit).await;
+    }
+
+    /// Streams the file; gives why it ended and how many events it has, once the connection has taken it all.
+    async fn stream(
+        self,
+        permit: &Permit,
+        deadline: tokio::time::Instant,
+        begun: oneshot::Sender<Result<(), Problem>>,
+    ) -> Result<(End, u64), Broken> {
+        // What goes wrong before the first piece is a problem; after it, only a broken file can tell.
+        let first = self.first_piece(permit, deadline).await;
+        let (mut read, mut is_first) = match first {
+            Ok(read) => {
+                tell(begun, Ok(()));
+                (read, true)
+            }
+            Err(Broken::Failed(reason, problem)) => {
+                tell(begun, Err(problem.clone()));
+                return Err(Broken::Failed(reason, problem));
+            }
+            Err(broken) => return Err(broken),
+        };
+        let mut total = 0;
+        loop {
+            // Nothing was read within the bound: the file ends here, with its mark.
+            let Some(Read { bytes, rows, place, end }) = read.take() else {
+                return self.end(BytesMut::new(), 0, End::Cut(Bound::Time), total, deadline).await;
+            };
+            if let Some(end) = end {
+                return self.end(bytes, rows, end, total, deadline).await;
+            }
+            if rows > 0 || is_first {
+                let piece = Piece { bytes: bytes.freeze(), rows, is_last: false };
+                // Room for this piece means that the connection takes the one before.
+                let sent = tokio::select! {
+                    () = self.left.cancelled() => return Err(self.left()),
+                    sent = tokio::time::timeout_at(deadline, self.sender.send(piece)) => sent,
+                };
+                match sent {
+                    Ok(Ok(())) => total += rows,
+                    Ok(Err(_)) => return Err(self.left()),
+                    // The client did not read: the piece is left out, and the mark has its time to leave.
+                    Err(_) => {
+                        let end = End::Cut(Bound::Time);
+                        return self.end(BytesMut::new(), 0, end, total, deadline).await;
+                    }
+                }
+            }
+            is_first = false;
+            read = self.read(permit, deadline, place, BytesMut::with_capacity(PIECE_BYTES)).await?;
+        }
+    }
+
+    async fn first_piece(
+        &self,
+        permit: &Permit,
+        deadline: tokio::time::Instant,
+    ) -> Result<Option<Read>, Broken> {
+        let settled_before = self.settled_before().await.map_err(failed)?;
+        let place = Place::new(&self.filter, settled_before, self.limits.rows, self.limits.bytes);
+        let mut bytes = BytesMut::with_capacity(PIECE_BYTES);
+        self.format.begin(&mut bytes);
+        self.read(permit, deadline, place, bytes).await
+    }
+
+    /// What the export reads was written by transactions that have ended by now: later writers change nothing in it.
+    async fn settled_before(&self) -> Result<String, Problem> {
+        let connection = self.app.pools.main().await?;
+        Ok(connection.query_one(SETTLED, &[]).await?.try_get(0)?)
+    }
+
+    /// Reads the next piece on a connection of its own; nothing when the time bound came first.
+    async fn read(
+        &self,
+        permit: &Permit,
+        deadline: tokio::time::Instant,
+        place: Place,
+        bytes: BytesMut,
+    ) -> Result<Option<Read>, Broken> {
+        let remaining = deadline.saturating_duration_since(tokio::time::Instant::now());
+        if remaining.is_zero() {
+            return Ok(None);
+        }
+        let connection = self.app.pools.main().await.map_err(|error| failed(error.into()))?;
+        let bounds = Bounds {
+            permit,
+            at_most: Some(remaining),
+            left: &self.left,
+            terminator: &self.app.pools.main,
+            set_local: "",
+        };
+        let (filter, format) = (self.filter.clone(), self.format);
+        let (ended, connection) = bounds
+            .run(connection, |connection| {
+                Box::pin(
+                    async move { pieces::read(connection, &filter, format, place, bytes).await },
+                )
+            })
+            .await;
+        // Given back before anything is sent.
+        drop(connection);
+        match ended {
+            Ended::Done(read) => Ok(Some(read)),
+            Ended::TimeBound => Ok(None),
+            Ended::ClientLeft => Err(self.left()),
+            Ended::Administrator => {
+                Err(Broken::Failed("stopped in the database", Problem::query_stopped()))
+            }
+            ended @ (Ended::RecoveryConflict | Ended::Failed(_)) => {
+                ended.done(&EXPORT).map(Some).map_err(failed)
+            }
+        }
+    }
+
+    /// Hands over the last piece with its mark and waits until the connection has taken it.
+    async fn end(
+        &self,
+        mut bytes: BytesMut,
+        rows: u64,
+        end: End,
+        total: u64,
+        deadline: tokio::time::Instant,
+    ) -> Result<(End, u64), Broken> {
+        let total = total + rows;
+        let why = match end {
+            End::Complete => "COMPLETE",
+            End::Cut(bound) => bound.name(),
+        };
+        self.format.end(why, total, &mut bytes);
+        let piece = Piece { bytes: bytes.freeze(), rows, is_last: true };
+        let taken = async {
+            if self.sender.send(piece).await.is_ok() {
+                // The body is dropped when the connection has its last byte, or is gone.
+                self.sender.closed().await;
+            }
+        };
+        // An end before the bound also has until the bound to leave.
+        if tokio::time::timeout_at(deadline + MARK, taken).await.is_err() {
+            tracing::info!("An export's client did not take its end in time");
+        }
+        if self.progress.is_whole() { Ok((end, total)) } else { Err(self.left()) }
+    }
+
+    /// Why this export was left: by its client, or by a replica that shuts down.
+    fn left(&self) -> Broken {
+        if self.app.stop_work.is_cancelled() {
+            Broken::Failed("replica shut down", Problem::draining())
+        } else {
+            Broken::ClientLeft
+        }
+    }
+}
+
+/// The outcome first, then the permit.
+async fn finish(event: OpenEvent, outcome: Outcome, permit: Permit) {
+    event.finish(outcome).await;
+    permit.release().await;
+}
+
+fn failed(problem: Problem) -> Broken {
+    Broken::Failed("database", problem)
+}
+
+fn tell(begun: oneshot::Sender<Result<(), Problem>>, what: Result<(), Problem>) {
+    // A handler that is gone has dropped the token too, which ends the export.
+    begun.send(what).ok();
+}

@@ -1,0 +1,27 @@
+//! One folder a feature. Each gives its routes as a table; [`routes`] is the whole of Studio's HTTP face.
+
+pub mod audit;
+pub mod health;
+pub mod limits;
+pub mod problems;
+pub mod replicas;
+pub mod sign_in;
+pub mod sql_console;
+
+use crate::platform::route::Route;
+
+/// Every route of Studio, in the order of the documentation.
+pub fn routes() -> Vec<Route> {
+    [
+        sign_in::routes(),
+        audit::routes(),
+        sql_console::routes(),
+        limits::routes(),
+        replicas::routes(),
+        health::routes(),
+        problems::routes(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}

@@ -1,0 +1,57 @@
+//! `POST /api/v1/session`: signing in.
+
+use axum::extract::State;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use serde::Deserialize;
+
+use super::Me;
+use crate::app::App;
+use crate::platform::access::SignedIn;
+use crate::platform::account::{self, AccountName};
+use crate::platform::audit::Action;
+use crate::platform::problem::{ApiResult, Problem, ProblemDocument};
+use crate::platform::request::{Json, RequestId};
+use crate::platform::session::{self, SessionId};
+
+/// A name and its password.
+#[derive(Deserialize, utoipa::ToSchema)]
+pub(super) struct Credentials {
+    name: String,
+    password: String,
+}
+
+/// Signs in. An unknown name and a wrong password get the same answer after the same work.
+#[utoipa::path(
+    post,
+    path = "/api/v1/session",
+    tag = "session",
+    request_body = Credentials,
+    responses(
+        (status = 200, description = "Signed in; the session is in the cookie", body = Me),
+        (status = 401, description = "Unknown name or wrong password", body = ProblemDocument),
+    )
+)]
+pub(super) async fn create(
+    State(app): State<App>,
+    axum::Extension(RequestId(request_id)): axum::Extension<RequestId>,
+    headers: HeaderMap,
+    Json(credentials): Json<Credentials>,
+) -> ApiResult<([(HeaderName, HeaderValue); 1], axum::Json<Me>)> {
+    let name = AccountName::parse(&credentials.name)
+        .ok_or_else(|| Problem::bad_parameter("An account has a name of 1 to 128 characters."))?;
+    // The connection goes back before the password is checked, which takes long.
+    let found = { account::find(&app.pools.main().await?, &name).await? };
+    let account =
+        app.passwords.check(found, credentials.password).await?.ok_or_else(wrong_credentials)?;
+
+    let who = SignedIn { account: account.id, name: account.name, role: account.role, request_id };
+    app.audit.record(&who, Action::SignIn, "session", serde_json::json!({})).await?;
+    let before = SessionId::of(&headers, &app.settings.http);
+    let id = session::begin(&app, who.account, before.as_ref()).await?;
+    let cookie = session::cookie(&id, &app.settings.http)?;
+    Ok(([(header::SET_COOKIE, cookie)], axum::Json(Me::from(who))))
+}
+
+fn wrong_credentials() -> Problem {
+    Problem::new(StatusCode::UNAUTHORIZED, "wrong-credentials", "The name or the password is wrong")
+}

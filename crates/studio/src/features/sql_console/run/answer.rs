@@ -1,0 +1,234 @@
+//! The answer, written as JSON while its rows arrive.
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::Serialize;
+
+use super::chunks::{Chunks, Counter};
+use crate::features::sql_console::bounds::{self, ANSWER_MAX_BYTES, Limits, ROWS_MAX, Reached};
+
+/// Kept free for what follows the rows.
+const TAIL_BYTES: usize = 16 << 10;
+
+/// How many cut values are named; the rest is only counted.
+const CUT_NAMED: usize = 100;
+
+/// The answer to a query. Values are text as PostgreSQL writes them, null is null.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = SqlAnswer)]
+pub(crate) struct Document {
+    columns: Vec<Column>,
+    rows: Vec<Vec<Option<String>>>,
+    #[serde(flatten)]
+    end: End,
+}
+
+/// A column of an answer.
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[schema(as = SqlColumn)]
+pub(crate) struct Column {
+    pub name: String,
+    /// The type's name in PostgreSQL, such as `int8` or `timestamptz`.
+    #[serde(rename = "type")]
+    pub data_type: String,
+}
+
+/// What follows the rows.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = SqlAnswerEnd)]
+pub(crate) struct End {
+    row_count: u64,
+    /// Whether these are all rows, each with its whole values.
+    complete: bool,
+    /// The first bound that cut the answer.
+    bound: Option<Reached>,
+    cut_cells: CutCells,
+    limits: Limits,
+    elapsed_ms: u64,
+}
+
+/// Values that were longer than their bound.
+#[derive(Debug, Clone, Default, Serialize, utoipa::ToSchema)]
+#[schema(as = SqlCutCells)]
+pub(crate) struct CutCells {
+    count: u64,
+    /// The first of them, at most 100.
+    first: Vec<CutCell>,
+}
+
+/// A place in `rows`, both counted from zero.
+#[derive(Debug, Clone, Copy, Serialize, utoipa::ToSchema)]
+#[schema(as = SqlCutCell)]
+pub(crate) struct CutCell {
+    row: u64,
+    column: i32,
+}
+
+/// Whether more rows fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Room {
+    More,
+    Full,
+}
+
+/// An answer that grows.
+#[derive(Debug, Default)]
+pub(crate) struct Answer {
+    head: Vec<u8>,
+    rows: Chunks,
+    row_count: u64,
+    reached: Option<Reached>,
+    cut: CutCells,
+}
+
+impl Answer {
+    /// The number of rows so far.
+    pub(crate) fn row_count(&self) -> u64 {
+        self.row_count
+    }
+
+    /// The bound that cut the answer.
+    pub(crate) fn bound(&self) -> Option<Reached> {
+        self.reached.or_else(|| (self.cut.count > 0).then_some(Reached::Cell))
+    }
+
+    /// Says that the time bound came before the last row.
+    pub(crate) fn stop_at_time_bound(&mut self) {
+        self.reached.get_or_insert(Reached::Time);
+    }
+
+    pub(super) fn begin(&mut self, columns: &[Column]) -> Result<(), serde_json::Error> {
+        self.head.extend(b"{\"columns\":");
+        serde_json::to_writer(&mut self.head, columns)?;
+        self.head.extend(b",\"rows\":[");
+        Ok(())
+    }
+
+    /// Adds a row, unless it is the one that shows that there are more than the bound.
+    pub(super) fn push(
+        &mut self,
+        cells: &[Option<&str>],
+        cut: &[i32],
+    ) -> Result<Room, serde_json::Error> {
+        if self.row_count >= ROWS_MAX {
+            self.reached = Some(Reached::Rows);
+            return Ok(Room::Full);
+        }
+        let mut size = Counter::default();
+        serde_json::to_writer(&mut size, cells)?;
+        let most = usize::try_from(ANSWER_MAX_BYTES).unwrap_or(usize::MAX);
+        if self.head.len() + self.rows.len() + 1 + size.0 + TAIL_BYTES > most {
+            self.reached = Some(Reached::Bytes);
+            return Ok(Room::Full);
+        }
+        if self.row_count > 0 {
+            self.rows.write_all(b",").map_err(serde_json::Error::io)?;
+        }
+        serde_json::to_writer(&mut self.rows, cells)?;
+        for column in cut {
+            self.cut.count += 1;
+            if self.cut.first.len() < CUT_NAMED {
+                self.cut.first.push(CutCell { row: self.row_count, column: column - 1 });
+            }
+        }
+        self.row_count += 1;
+        Ok(Room::More)
+    }
+
+    /// The whole document, in pieces.
+    pub(crate) fn finish(self, elapsed: Duration) -> Result<Vec<Bytes>, serde_json::Error> {
+        let bound = self.bound();
+        let end = End {
+            row_count: self.row_count,
+            complete: bound.is_none(),
+            bound,
+            cut_cells: self.cut,
+            limits: bounds::limits(),
+            elapsed_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
+        };
+        let mut tail = b"],".to_vec();
+        // The end's own brace gives way to the document's.
+        tail.extend(serde_json::to_vec(&end)?.into_iter().skip(1));
+        let mut pieces = vec![Bytes::from(self.head)];
+        pieces.extend(self.rows.into_pieces());
+        pieces.push(tail.into());
+        Ok(pieces)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn document(answer: Answer) -> Value {
+        let pieces = answer.finish(Duration::from_millis(7)).expect("it is written");
+        serde_json::from_slice(&pieces.concat()).expect("it is JSON")
+    }
+
+    fn begun() -> Answer {
+        let mut answer = Answer::default();
+        let column = Column { name: "a\"b".to_owned(), data_type: "text".to_owned() };
+        answer.begin(&[column]).expect("it is written");
+        answer
+    }
+
+    #[test]
+    fn an_answer_is_one_document() {
+        let mut answer = begun();
+        assert_eq!(answer.push(&[Some("x\n\"")], &[]).expect("it is written"), Room::More);
+        assert_eq!(answer.push(&[None], &[]).expect("it is written"), Room::More);
+        let document = document(answer);
+        assert_eq!(document["columns"], json!([{"name": "a\"b", "type": "text"}]));
+        assert_eq!(document["rows"], json!([["x\n\""], [null]]));
+        assert_eq!(document["rowCount"], 2);
+        assert_eq!(document["complete"], true);
+        assert_eq!(document["bound"], Value::Null);
+        assert_eq!(document["elapsedMs"], 7);
+    }
+
+    #[test]
+    fn the_row_after_the_last_is_not_in_it_but_names_the_bound() {
+        let mut answer = begun();
+        for _ in 0..10_000 {
+            assert_eq!(answer.push(&[Some("1")], &[]).expect("it is written"), Room::More);
+        }
+        assert_eq!(answer.push(&[Some("1")], &[]).expect("it is written"), Room::Full);
+        let document = document(answer);
+        assert_eq!(document["rowCount"], 10_000);
+        assert_eq!(document["rows"].as_array().map(Vec::len), Some(10_000));
+        assert_eq!(document["bound"], "ROWS");
+        assert_eq!(document["complete"], false);
+    }
+
+    #[test]
+    fn an_answer_never_exceeds_its_bytes_also_when_every_character_is_escaped() {
+        let mut answer = begun();
+        let cell = "\u{1}".repeat(1 << 20);
+        while answer.push(&[Some(&cell)], &[]).expect("it is written") == Room::More {}
+        let pieces = answer.finish(Duration::ZERO).expect("it is written");
+        let size: usize = pieces.iter().map(Bytes::len).sum();
+        assert!(size <= 32 << 20, "{size}");
+        let document: Value = serde_json::from_slice(&pieces.concat()).expect("it is JSON");
+        assert_eq!(document["rowCount"], 5);
+        assert_eq!(document["bound"], "BYTES");
+    }
+
+    #[test]
+    fn cut_values_are_counted_and_the_first_are_named() {
+        let mut answer = begun();
+        for _ in 0..101 {
+            answer.push(&[Some("1")], &[1]).expect("it is written");
+        }
+        let document = document(answer);
+        assert_eq!(document["bound"], "CELL");
+        assert_eq!(document["cutCells"]["count"], 101);
+        assert_eq!(document["cutCells"]["first"].as_array().map(Vec::len), Some(100));
+        assert_eq!(document["cutCells"]["first"][1], json!({"row": 1, "column": 0}));
+    }
+}

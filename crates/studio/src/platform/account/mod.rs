@@ -1,0 +1,229 @@
+//! Accounts: canonical names, password hashes, and creating one.
+
+use argon2::Argon2;
+use argon2::password_hash::{PasswordHash, PasswordHasher as _, PasswordVerifier as _, SaltString};
+use rand::RngCore as _;
+use std::sync::LazyLock;
+use tokio::sync::Semaphore;
+use unicode_normalization::UnicodeNormalization as _;
+use uuid::Uuid;
+
+use super::access::Role;
+use super::problem::Problem;
+
+const CREATE: &str = include_str!("create.sql");
+const FIND: &str = include_str!("find.sql");
+
+/// The longest account name, in characters of its canonical form.
+const NAME_CHARACTERS: usize = 128;
+
+/// The longest password, in bytes; a longer one would only make argon2id work for nothing.
+const PASSWORD_BYTES: usize = 1024;
+
+/// The shortest password that an account can be created with, in characters.
+const PASSWORD_CHARACTERS: usize = 12;
+
+/// An account's name in the one form in which it is stored, looked up and limited: NFKC, case-folded, trimmed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct AccountName(String);
+
+impl AccountName {
+    /// The canonical form; nothing when it is empty, too long or holds control characters.
+    pub fn parse(text: &str) -> Option<Self> {
+        // Bounds the work before the work: normalising can only make so much of so little.
+        if text.len() > NAME_CHARACTERS * 4 {
+            return None;
+        }
+        // Upper then lower, character by character, joins what lower case alone keeps apart (sharp s, final sigma).
+        let folded: String =
+            text.nfkc().flat_map(char::to_uppercase).flat_map(char::to_lowercase).nfkc().collect();
+        let name = folded.trim();
+        let is_name = !name.is_empty()
+            && name.chars().count() <= NAME_CHARACTERS
+            && !name.chars().any(char::is_control);
+        is_name.then(|| Self(name.to_owned()))
+    }
+
+    /// The canonical form.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// An account as sign-in needs it.
+#[derive(Debug)]
+pub struct Account {
+    /// The immutable id.
+    pub id: Uuid,
+    /// The canonical name.
+    pub name: String,
+    /// The role.
+    pub role: Role,
+    password_hash: String,
+}
+
+/// Finds an account that may sign in.
+///
+/// # Errors
+/// The database's.
+pub async fn find(
+    connection: &deadpool_postgres::Client,
+    name: &AccountName,
+) -> Result<Option<Account>, Problem> {
+    let statement = connection.prepare_cached(FIND).await?;
+    let Some(row) = connection.query_opt(&statement, &[&name.as_str()]).await? else {
+        return Ok(None);
+    };
+    let role: &str = row.get(2);
+    let role = Role::parse(role).ok_or_else(|| Problem::internal(&"an unknown role"))?;
+    Ok(Some(Account { id: row.get(0), name: row.get(1), role, password_hash: row.get(3) }))
+}
+
+/// Creates an account; gives its id, or nothing when the name is taken.
+///
+/// # Errors
+/// The database's, or a password that is too short or too long.
+pub async fn create(
+    client: &tokio_postgres::Client,
+    name: &AccountName,
+    role: Role,
+    password: &str,
+) -> anyhow::Result<Option<Uuid>> {
+    let hash = hash(password)?;
+    let row =
+        client.query_opt(CREATE, &[&Uuid::now_v7(), &name.as_str(), &role.name(), &hash]).await?;
+    Ok(row.map(|row| row.get(0)))
+}
+
+/// A new password that nobody has to think of: 160 bits.
+pub fn generated_password() -> String {
+    const ALPHABET: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz023456789";
+    let mut bytes = [0_u8; 32];
+    rand::rng().fill_bytes(&mut bytes);
+    bytes
+        .iter()
+        .filter_map(|byte| ALPHABET.get(usize::from(byte % 32)))
+        .map(|byte| char::from(*byte))
+        .collect()
+}
+
+/// The PHC string of a new password.
+///
+/// # Errors
+/// When it is too short or too long.
+pub fn hash(password: &str) -> anyhow::Result<String> {
+    anyhow::ensure!(
+        password.chars().count() >= PASSWORD_CHARACTERS,
+        "a password needs at least {PASSWORD_CHARACTERS} characters"
+    );
+    anyhow::ensure!(
+        password.len() <= PASSWORD_BYTES,
+        "a password has at most {PASSWORD_BYTES} bytes"
+    );
+    hash_any(password.as_bytes())
+}
+
+fn hash_any(password: &[u8]) -> anyhow::Result<String> {
+    let mut salt = [0_u8; 16];
+    rand::rng().fill_bytes(&mut salt);
+    let salt = SaltString::encode_b64(&salt).map_err(|error| anyhow::anyhow!("a salt: {error}"))?;
+    let hash = Argon2::default()
+        .hash_password(password, &salt)
+        .map_err(|error| anyhow::anyhow!("hashing a password: {error}"))?;
+    Ok(hash.to_string())
+}
+
+/// What an unknown account's password is compared with, so that it costs the same.
+static NOBODY: LazyLock<String> = LazyLock::new(|| {
+    let mut secret = [0_u8; 32];
+    rand::rng().fill_bytes(&mut secret);
+    hash_any(&secret).unwrap_or_default()
+});
+
+/// Checks passwords, each with exactly one argon2id, on at most as many threads as there are cores.
+#[derive(Debug)]
+pub struct PasswordChecks {
+    threads: std::sync::Arc<Semaphore>,
+}
+
+impl Default for PasswordChecks {
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self { threads: std::sync::Arc::new(Semaphore::new(cores)) }
+    }
+}
+
+impl PasswordChecks {
+    /// Whether the password is the account's. An unknown account takes as long as a wrong password.
+    ///
+    /// # Errors
+    /// A 500 problem when the check itself fails.
+    ///
+    /// # Cancel safety
+    /// A check that has begun goes on in its thread, and keeps its place until it ends.
+    pub async fn check(
+        &self,
+        account: Option<Account>,
+        password: String,
+    ) -> Result<Option<Account>, Problem> {
+        let threads = std::sync::Arc::clone(&self.threads);
+        let place = threads.acquire_owned().await.map_err(|error| Problem::internal(&error))?;
+        let checked = tokio::task::spawn_blocking(move || {
+            let _place = place;
+            let is_right = {
+                let hash =
+                    account.as_ref().map_or(NOBODY.as_str(), |account| &account.password_hash);
+                // Too long is wrong for everybody, and costs the same as a wrong one.
+                let password = password.as_bytes();
+                let password = password.get(..PASSWORD_BYTES + 1).unwrap_or(password);
+                PasswordHash::new(hash)
+                    .and_then(|hash| Argon2::default().verify_password(password, &hash))
+                    .is_ok()
+            };
+            account.filter(|_| is_right)
+        });
+        checked.await.map_err(|error| Problem::internal(&error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AccountName, generated_password};
+
+    fn canonical(text: &str) -> Option<String> {
+        AccountName::parse(text).map(|name| name.0)
+    }
+
+    #[test]
+    fn names_that_look_alike_are_one_name() {
+        for text in ["Anna", " anna ", "ANNA", "\u{ff21}nna", "a\u{ff2e}NA"] {
+            assert_eq!(canonical(text).as_deref(), Some("anna"), "{text:?}");
+        }
+        assert_eq!(canonical("STRASSE"), canonical("stra\u{df}e"));
+        assert_eq!(canonical("\u{3a3}\u{391}\u{3a3}"), canonical("\u{3c3}\u{3b1}\u{3c2}"));
+        assert_eq!(canonical("e\u{301}"), canonical("\u{e9}"));
+    }
+
+    #[test]
+    fn a_canonical_name_is_its_own_canonical_name() {
+        for text in ["\u{1e9e}", "\u{fb03}", "\u{130}", "\u{1f88}", "\u{2126}"] {
+            let once = canonical(text).unwrap();
+            assert_eq!(canonical(&once).as_deref(), Some(once.as_str()), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn names_that_cannot_be_are_refused() {
+        for text in ["", "   ", "a\u{0}b", "a\nb", &"x".repeat(129), &"\u{fdfa}".repeat(100)] {
+            assert_eq!(canonical(text), None, "{text:?}");
+        }
+        assert!(canonical(&"x".repeat(128)).is_some());
+    }
+
+    #[test]
+    fn generated_passwords_differ_and_are_long() {
+        let password = generated_password();
+        assert_eq!(password.len(), 32);
+        assert_ne!(password, generated_password());
+    }
+}

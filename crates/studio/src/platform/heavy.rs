@@ -1,0 +1,48 @@
+//! The limits on heavy requests, as Studio uses them.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+pub use pg_limits::{
+    BootInstant, Claim, Endpoint, HeavyRequests, LimitsError, Permit, Refusal, ReplicaState, Scope,
+};
+
+use super::problem::Problem;
+use crate::settings::Settings;
+
+/// The limits' schema in their own database.
+pub const SCHEMA: &str = "limits";
+
+/// How long a replica that stops waits for its last releases.
+pub const RELEASE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Connects to the limits and registers this replica with the caps of `endpoints`.
+///
+/// # Errors
+/// When they cannot be reached, or have no schema yet.
+pub async fn connect(settings: &Settings, endpoints: &[Endpoint]) -> anyhow::Result<HeavyRequests> {
+    let database =
+        settings.database.limits_url.parse().context("database.limits_url is not an address")?;
+    let config = pg_limits::Config::new(database, settings.installation_cap(), endpoints)
+        .schema(SCHEMA)
+        .margin(settings.margin())
+        .replica(settings.replica_name(), env!("CARGO_PKG_VERSION"));
+    HeavyRequests::connect(config)
+        .await
+        .context("connecting to the limits (`studio migrate` sets them up)")
+}
+
+/// Claims a permit, or gives the problem to answer with.
+///
+/// # Errors
+/// 429 when a limit is reached, 503 when that could not be decided.
+pub async fn claim(
+    heavy: &HeavyRequests,
+    endpoint: &Endpoint,
+    user: &str,
+) -> Result<Permit, Problem> {
+    match heavy.claim(endpoint, user).await? {
+        Claim::Granted(permit) => Ok(permit),
+        Claim::Refused(refusal) => Err(refusal.into()),
+    }
+}

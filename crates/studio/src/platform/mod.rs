@@ -1,0 +1,16 @@
+//! What features stand on: databases, access, audit, problems, routes, bounded work.
+
+pub mod access;
+pub mod account;
+pub mod audit;
+pub mod database;
+pub mod heavy;
+pub mod paging;
+pub mod problem;
+pub mod request;
+pub mod route;
+pub mod schema;
+pub mod session;
+pub mod telemetry;
+pub mod timestamp;
+pub mod work;
