@@ -178,11 +178,11 @@ async fn a_killed_replicas_permits_come_back_at_bound_and_margin_and_not_earlier
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replica_that_was_stopped_past_its_lease_harms_nobody_when_it_wakes() {
+async fn a_replica_paused_past_its_lease_stops_its_work_and_harms_nobody_when_it_wakes() {
     let database = database().await;
     let client = database.client().await;
     let arguments =
-        "--clients 2 --users 1 --cap 2 --claims 2 --hold-ms 1000 --bound-ms 1000 --margin-ms 300";
+        "--clients 2 --users 1 --cap 2 --claims 2 --hold-ms 60000 --bound-ms 1000 --margin-ms 300";
     let replica = claimer(&database.url(), arguments);
     wait_for_live(&client, 2).await;
     replica.pause().await;
@@ -194,7 +194,8 @@ async fn a_replica_that_was_stopped_past_its_lease_harms_nobody_when_it_wakes() 
         crate::fixture::granted(&heavy, &two, "user-0").await,
     );
     replica.resume();
-    replica.wait_for_line(|line| line.starts_with("granted=2")).await;
+    // The work under both leases was stopped, though it had most of a minute to go.
+    replica.wait_for_line(|line| line.starts_with("granted=2 stopped=2 ")).await;
     replica.wait().await;
     assert_eq!(live(&client).await, 2, "the late releases freed nobody");
 }
@@ -260,4 +261,45 @@ async fn database_client(url: &str) -> Client {
     let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
     client
+}
+
+/// Starts a claimer whose wall clock is off, and proves that it is.
+async fn claimer_off_by(database: &str, minutes: i64, arguments: &str) -> ReplicaProcess {
+    let mut command = Command::new("faketime");
+    command.args(["-m", "-f", &format!("{minutes:+}m")]);
+    command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+    command.arg(example("claimer")).arg(database).args(arguments.split_whitespace());
+    let replica = ReplicaProcess::start(command);
+    let line = replica.wait_for_line(|line| line.starts_with("unix-time=")).await;
+    let theirs: i64 = line.trim_start_matches("unix-time=").parse().unwrap();
+    let ours = uuid::Uuid::now_v7().get_timestamp().unwrap().to_unix().0;
+    let off = theirs - i64::try_from(ours).unwrap();
+    assert!((off - minutes * 60).abs() < 60, "the clock should be {minutes} minutes off: {off} s");
+    replica
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replicas_whose_clocks_are_five_minutes_off_keep_the_cap_and_the_leases() {
+    let database = database().await;
+    let client = database.client().await;
+    observe(&client).await;
+    let arguments = "--clients 4 --users 1 --cap 3 --installation 32 --claims 500 --hold-ms 1 \
+        --together 2 --say-time";
+    let (early, late) = tokio::join!(
+        claimer_off_by(&database.url(), -5, arguments),
+        claimer_off_by(&database.url(), 5, arguments),
+    );
+    for replica in [early, late] {
+        let line = replica.wait_for_line(|line| line.starts_with("granted=")).await;
+        assert!(line.contains(" stopped=0 ") && line.contains(" unproved=0 "), "{line}");
+        assert!(!line.starts_with("granted=0 "), "{line}");
+    }
+    assert_eq!(most_at_once(&client).await.0, 3);
+    // One that is killed leaves leases that end by the database's clock, whatever its own said.
+    let arguments = "--clients 2 --users 1 --cap 3 --installation 32 --claims 9 --hold-ms 60000 \
+        --bound-ms 1000 --margin-ms 500 --say-time";
+    let replica = claimer_off_by(&database.url(), 5, arguments).await;
+    wait_for_live(&client, 2).await;
+    replica.kill_9();
+    wait_for_live(&client, 0).await;
 }
