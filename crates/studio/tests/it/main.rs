@@ -8,3 +8,4 @@ mod history;
 mod routes;
 mod shutdown;
 mod sign_in;
+mod sql_console;

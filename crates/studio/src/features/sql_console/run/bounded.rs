@@ -18,8 +18,9 @@ pub(super) fn statement(checked: &str, columns: usize) -> String {
         );
     }
     let names = list(columns, ", ", |out, column| write!(out, "c{column}"));
-    let octets = list(columns, " + ", |out, column| {
-        write!(out, "coalesce(octet_length(c{column}::text), 0)::int8")
+    let longest = list(columns, ", ", octets);
+    let sum = list(columns, " + ", |out, column| {
+        write!(out, "least(coalesce(octet_length(c{column}::text), 0), {CELL_MAX_BYTES})::int8")
     });
     let values = list(columns, ", ", value);
     let cut = list(columns, ", ", |out, column| {
@@ -29,23 +30,26 @@ pub(super) fn statement(checked: &str, columns: usize) -> String {
     let part = part.min(CELL_MAX_BYTES);
     // `offset 0` keeps the planner from merging the levels, which would compute each value many times.
     format!(
-        "select {values}, \
-         case when octets > {CELL_MAX_BYTES} then array_remove(array[{cut}], null) end \
+        "select {values}, case when longest > most then array_remove(array[{cut}], null) end \
          from (\
          select measured.*, case when octets > {ROW_MAX_BYTES} then {part} else {CELL_MAX_BYTES} end as most \
          from (\
-         select named.*, {octets} as octets \
+         select named.*, coalesce(greatest({longest}), 0) as longest, {sum} as octets \
          from (select * from ({checked}) as checked ({names}) offset 0) as named offset 0\
          ) as measured offset 0\
          ) as bounded limit {rows}"
     )
 }
 
+fn octets(out: &mut String, column: usize) -> std::fmt::Result {
+    write!(out, "octet_length(c{column}::text)")
+}
+
 /// A value as text of at most `most` bytes. Cutting counts characters, of up to four bytes each.
 fn value(out: &mut String, column: usize) -> std::fmt::Result {
     write!(
         out,
-        "case when octets <= {CELL_MAX_BYTES} or octet_length(c{column}::text) <= most then c{column}::text \
+        "case when longest <= most or octet_length(c{column}::text) <= most then c{column}::text \
          when octet_length(left(c{column}::text, most)) = most then left(c{column}::text, most) \
          else left(c{column}::text, most / 4) end"
     )

@@ -3,14 +3,20 @@
 use std::io;
 
 use bytes::Bytes;
+use memmap2::MmapMut;
 
-const PIECE_BYTES: usize = 64 << 10;
+const PIECE_BYTES: usize = 1 << 20;
 
 /// Bytes in the order they were written.
+///
+/// Pieces are mapped and not taken from the allocator: that keeps what a thread has freed for the
+/// same thread, so large answers on ever other threads would add up in resident memory.
 #[derive(Debug, Default)]
 pub(super) struct Chunks {
     full: Vec<Bytes>,
-    open: Vec<u8>,
+    open: Option<MmapMut>,
+    /// Bytes written into `open`.
+    filled: usize,
     len: usize,
 }
 
@@ -21,23 +27,30 @@ impl Chunks {
 
     /// The pieces, none of them empty.
     pub(super) fn into_pieces(mut self) -> Vec<Bytes> {
-        if !self.open.is_empty() {
-            self.full.push(self.open.into());
-        }
+        self.close();
         self.full
+    }
+
+    fn close(&mut self) {
+        if let Some(piece) = self.open.take() {
+            self.full.push(Bytes::from_owner(piece).slice(..self.filled));
+            self.filled = 0;
+        }
     }
 }
 
 impl io::Write for Chunks {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.open.capacity() == 0 {
-            self.open.reserve_exact(PIECE_BYTES);
-        }
-        let taken = bytes.len().min(PIECE_BYTES - self.open.len());
-        self.open.extend(bytes.iter().take(taken));
+        let piece = match &mut self.open {
+            Some(piece) => piece,
+            empty => empty.insert(MmapMut::map_anon(PIECE_BYTES)?),
+        };
+        let mut room = piece.get_mut(self.filled..).unwrap_or_default();
+        let taken = room.write(bytes)?;
+        self.filled += taken;
         self.len += taken;
-        if self.open.len() == PIECE_BYTES {
-            self.full.push(std::mem::take(&mut self.open).into());
+        if self.filled == PIECE_BYTES {
+            self.close();
         }
         Ok(taken)
     }

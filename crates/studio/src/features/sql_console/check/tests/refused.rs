@@ -307,10 +307,11 @@ fn subqueries_that_double_at_every_level_are_refused() {
         sql = format!("select x || x as x from ({sql}) s");
     }
     assert_eq!(refusal(&sql).name(), "nesting");
-    let chain: String =
-        (1..30).map(|n| format!(", t{n} as (select x || x as x from t{})", n - 1)).collect();
+    let chain: Vec<String> =
+        (1..30).map(|n| format!("t{n} as (select x || x as x from t{})", n - 1)).collect();
+    let chain = chain.join(", ");
     let sql =
-        format!("with t0 as (select actor as x from audit_event){chain} select t29.x from t29");
+        format!("with t0 as (select actor as x from audit_event), {chain} select t29.x from t29");
     assert_eq!(refusal(&sql).name(), "nesting");
     super::rewritten(&sql.replace(" as (", " as materialized ("));
 }
