@@ -6,7 +6,7 @@ SHELL := /bin/bash
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: ## Install what is missing: PostgreSQL, PgBouncer, a C linker
+setup: ## Install what is missing: PostgreSQL, PgBouncer, faketime, a C linker
 	@scripts/setup
 
 run: setup ## Two replicas of Studio on 127.0.0.1:8080 and :8081, with a private PostgreSQL and demo data

@@ -34,11 +34,7 @@ impl Binaries {
         for folder in candidates() {
             let found = Self::at(&folder);
             match &found {
-                Some(found)
-                    if major.map_or(found.major >= OLDEST, |major| found.major == major) =>
-                {
-                    return Ok(found.clone());
-                }
+                Some(found) if found.suit(major) => return Ok(found.clone()),
                 Some(other) => {
                     looked_at.push(format!("{} (version {})", folder.display(), other.major));
                 }
@@ -54,7 +50,18 @@ impl Binaries {
                 |major| format!("of version {major}, which wrote the existing data,"),
             ),
             looked_at: looked_at.join(", "),
+            download: String::new(),
         })
+    }
+
+    /// Whether they suit data of `major`, or new data.
+    pub(crate) fn suit(&self, major: Option<u32>) -> bool {
+        major.map_or(self.major >= OLDEST, |major| self.major == major)
+    }
+
+    /// The folder that holds them.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// The binaries in `folder`, if the needed ones are all there.

@@ -10,6 +10,7 @@ use crate::folder::Folder;
 use crate::options::{ClusterOptions, StopMode};
 use crate::server::{self, Plan, SUPERUSER, Server};
 use crate::standby::Standby;
+use crate::{download, settings};
 
 /// A private PostgreSQL server with its data.
 ///
@@ -31,10 +32,12 @@ impl Cluster {
     ///
     /// See [`LocalPostgresError`]; a folder of someone else is refused and left as it is.
     pub async fn start(options: ClusterOptions) -> Result<Self, LocalPostgresError> {
-        let folder = Folder::take(&options.folder)?;
-        let binaries = Binaries::find(folder.data_version()?)?;
+        settings::check(&options.settings)?;
+        let folder = Folder::take(&options.folder).await?;
         let account = Account::for_data(&folder.data())?;
         account.check_reach(folder.path())?;
+        let binaries = download::find_or_download(&folder).await?;
+        account.check_reach(binaries.folder())?;
         let password = folder.password(account)?;
         if folder.data_version()?.is_none() {
             let durable =

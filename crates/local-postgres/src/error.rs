@@ -11,14 +11,19 @@ pub enum LocalPostgresError {
     #[error(
         "no PostgreSQL server {wanted} was found; looked at: {looked_at}. Install one, \
          e.g. `apt-get install postgresql` (Debian, Ubuntu), `dnf install postgresql-server` \
-         (Fedora), `brew install postgresql@17` (macOS), or put its bin folder on PATH"
+         (Fedora), `brew install postgresql@17` (macOS), or put its bin folder on PATH. {download}"
     )]
     NoBinaries {
         /// The version asked for, such as `15 or later`.
         wanted: String,
         /// The places looked at and what was found there.
         looked_at: String,
+        /// Whether this build can download one, or why the download failed.
+        download: String,
     },
+    /// A setting that this crate decides, a name that is none, or a value of several lines.
+    #[error("the setting `{0}` is decided by local-postgres, or is no setting of one line")]
+    ReservedSetting(String),
     /// The folder holds something that this crate did not put there. Nothing was changed.
     #[error("{} is not empty and is not a local-postgres folder; nothing was changed", .0.display())]
     ForeignFolder(PathBuf),
@@ -28,7 +33,7 @@ pub enum LocalPostgresError {
     /// The account that the server runs under cannot reach the folder.
     #[error(
         "the account {account} (the server refuses to run as root) cannot enter {}; make it \
-         traversable (`chmod o+x`) or use another folder", .folder.display()
+         traversable (`chmod o+x`) or use another folder, such as `reachable_folder` names", .folder.display()
     )]
     NotTraversable {
         /// The outermost folder that is closed to the account.

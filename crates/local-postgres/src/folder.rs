@@ -8,6 +8,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rand::Rng as _;
 use rand::distr::Alphanumeric;
@@ -18,6 +19,9 @@ use crate::error::{Doing, LocalPostgresError};
 const MARKER: &str = "local-postgres";
 const MARKER_TEXT: &str =
     "This folder holds a private PostgreSQL cluster made by local-postgres.\n";
+
+/// How long a folder in use is asked for.
+const LOCK_BOUND: Duration = Duration::from_secs(2);
 
 /// A log larger than this is set aside at the next start, in bytes.
 const LOG_KEPT: u64 = 32 << 20;
@@ -32,7 +36,7 @@ pub(crate) struct Folder {
 
 impl Folder {
     /// Takes `path`: creates it, or finds that it is empty or ours. A foreign one is untouched.
-    pub(crate) fn take(path: &Path) -> Result<Self, LocalPostgresError> {
+    pub(crate) async fn take(path: &Path) -> Result<Self, LocalPostgresError> {
         fs::create_dir_all(path).doing("cannot create", path)?;
         let path = &fs::canonicalize(path).doing("cannot resolve", path)?;
         let marker_path = path.join(MARKER);
@@ -51,11 +55,21 @@ impl Folder {
             .mode(0o600)
             .open(&marker_path)
             .doing("cannot open", &marker_path)?;
-        match marker.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(LocalPostgresError::InUse(path.clone())),
-            Err(TryLockError::Error(source)) => {
-                return Err(source).doing("cannot lock", &marker_path);
+        // A child that another thread is about to start holds on to a copy of a lock that was
+        // given up here, until it becomes its program.
+        let deadline = Instant::now() + LOCK_BOUND;
+        loop {
+            match marker.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+                Err(TryLockError::WouldBlock) => {
+                    return Err(LocalPostgresError::InUse(path.clone()));
+                }
+                Err(TryLockError::Error(source)) => {
+                    return Err(source).doing("cannot lock", &marker_path);
+                }
             }
         }
         if marker.metadata().doing("cannot read", &marker_path)?.len() == 0 {

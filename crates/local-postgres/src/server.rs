@@ -16,7 +16,7 @@ use crate::binaries::Binaries;
 use crate::error::{Doing, LocalPostgresError};
 use crate::folder::{Folder, Sockets, write_closed};
 use crate::options::StopMode;
-use crate::{port, settings};
+use crate::{orphans, port, settings};
 
 pub(crate) const SUPERUSER: &str = "postgres";
 
@@ -104,8 +104,10 @@ impl Server {
                     Some(port) => return Err(LocalPostgresError::PortTaken(port)),
                     None => self.port = port::free()?,
                 }
-            // Sessions of a server that was killed notice its end after a moment.
-            } else if !log.contains("is still in use") {
+            // Sessions of a server that was killed outlive it: those at work do not notice.
+            } else if log.contains("is still in use") {
+                orphans::end(&self.plan.folder.data(), deadline).await?;
+            } else {
                 return Err(LocalPostgresError::DidNotStart {
                     folder: self.plan.folder.path().to_owned(),
                     log,
@@ -357,39 +359,21 @@ pub(crate) async fn settle(
         drop(account.run("pg_ctl", &pg_ctl, stop).await);
         return Ok(());
     }
-    if works_in(pid, &data) {
+    if orphans::works_in(pid, &data) {
         match account.run("pg_ctl", &pg_ctl, stop).await {
             Ok(_) => return Ok(()),
             // Its guard may have stopped it: the lock file goes first, the process a moment later.
-            Err(error) if lock_file.exists() && works_in(pid, &data) => return Err(error),
+            Err(error) if lock_file.exists() && orphans::works_in(pid, &data) => {
+                return Err(error);
+            }
             Err(_) => {}
         }
     }
-    let deadline = Instant::now() + STOP_BOUND;
-    while anyone_works_in(&data) {
-        if Instant::now() > deadline {
-            return Err(LocalPostgresError::DidNotStop {
-                folder: folder.path().to_owned(),
-                seconds: STOP_BOUND.as_secs(),
-            });
-        }
-        tokio::time::sleep(LOOK_AGAIN).await;
-    }
+    orphans::end(&data, Instant::now() + STOP_BOUND).await?;
     // The server takes the lock file for its own matter, except when the id lives on as
     // another process: that would keep it from starting for as long as that one runs.
     if Path::new("/proc").join(pid.to_string()).exists() && lock_file.exists() {
         fs::remove_file(&lock_file).doing("cannot remove", &lock_file)?;
     }
     Ok(())
-}
-
-/// All processes of a server work in its data folder.
-fn works_in(pid: u32, data: &Path) -> bool {
-    fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|folder| folder == data)
-}
-
-fn anyone_works_in(data: &Path) -> bool {
-    fs::read_dir("/proc").into_iter().flatten().flatten().any(|entry| {
-        entry.file_name().to_string_lossy().parse().is_ok_and(|pid: u32| works_in(pid, data))
-    })
 }

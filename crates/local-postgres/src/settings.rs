@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use crate::error::LocalPostgresError;
+
 /// Trust inside the socket's folder, which only the server's account and root can enter;
 /// passwords wherever any local account could connect.
 pub(crate) const HOST_BASED_ACCESS: &str = "\
@@ -29,6 +31,38 @@ const DEFAULTS: [(&str, &str); 14] = [
     ("logging_collector", "off"),
 ];
 
+/// Settings on which it rests that nobody else gets in, and that this crate finds its server.
+const RESERVED: [&str; 14] = [
+    "port",
+    "listen_addresses",
+    "unix_socket_directories",
+    "unix_socket_permissions",
+    "unix_socket_group",
+    "data_directory",
+    "hba_file",
+    "ident_file",
+    "external_pid_file",
+    "logging_collector",
+    "primary_conninfo",
+    "include",
+    "include_dir",
+    "include_if_exists",
+];
+
+/// Refuses the settings that this crate decides, and what would end up as another setting.
+pub(crate) fn check(own: &[(String, String)]) -> Result<(), LocalPostgresError> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+    let refused = own.iter().find(|(name, value)| {
+        RESERVED.iter().any(|reserved| name.eq_ignore_ascii_case(reserved))
+            || !name.chars().all(plain)
+            || value.contains(['\n', '\r', '\0'])
+    });
+    match refused {
+        Some((name, _)) => Err(LocalPostgresError::ReservedSetting(name.clone())),
+        None => Ok(()),
+    }
+}
+
 /// `postgresql.conf`: the defaults, the caller's settings, and what this crate decides.
 pub(crate) fn configuration(
     port: u16,
@@ -38,8 +72,9 @@ pub(crate) fn configuration(
 ) -> String {
     let mut text = String::from("# Written by local-postgres at every start.\n");
     let mut line = |name: &str, value: &str| {
-        // Writing to a String cannot fail.
-        let _ = writeln!(text, "{name} = '{}'", value.replace('\'', "''"));
+        // A backslash begins an escape in this file. Writing to a String cannot fail.
+        let quoted = value.replace('\\', r"\\").replace('\'', "''");
+        let _ = writeln!(text, "{name} = '{quoted}'");
     };
     for (name, value) in DEFAULTS {
         line(name, value);

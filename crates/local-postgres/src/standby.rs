@@ -18,7 +18,7 @@ pub struct Standby {
 
 impl Standby {
     pub(crate) async fn start(primary: &Server, folder: &Path) -> Result<Self, LocalPostgresError> {
-        let folder = Folder::take(folder)?;
+        let folder = Folder::take(folder).await?;
         let from = primary.plan();
         let binaries = from.binaries.clone();
         let account = Account::for_data(&folder.data())?;

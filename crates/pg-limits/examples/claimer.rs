@@ -8,12 +8,13 @@
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use pg_limits::{Claim, Config, Endpoint, HeavyRequests, LimitsError, ReplicaState, Statements};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
+#[expect(clippy::disallowed_methods, reason = "shows a test by how far this clock is off")]
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -38,6 +39,10 @@ async fn main() -> Result<(), Failure> {
     let heavy = HeavyRequests::connect(config).await?;
 
     heavy.set_state(ReplicaState::Ready).await?;
+    if arguments.iter().any(|argument| argument == "--say-time") {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+        say(&format!("unix-time={}", now.as_secs()))?;
+    }
     let together = usize::try_from(number("--together", 1)?)?;
     while heavy.replicas().await?.iter().filter(|other| other.state == "ready").count() < together {
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -56,8 +61,9 @@ async fn main() -> Result<(), Failure> {
                         Ok(Claim::Granted(permit)) => {
                             figures.granted.fetch_add(1, Ordering::Relaxed);
                             figures.took(asked.elapsed());
-                            if !hold.is_zero() {
-                                tokio::time::sleep(hold).await;
+                            // The work, which a bound may stop: a sleep stands for it.
+                            if permit.run(tokio::time::sleep(hold)).await.is_err() {
+                                figures.stopped.fetch_add(1, Ordering::Relaxed);
                             }
                             permit.release().await;
                         }
@@ -91,6 +97,7 @@ async fn main() -> Result<(), Failure> {
 struct Figures {
     turn: AtomicU64,
     granted: AtomicU64,
+    stopped: AtomicU64,
     refused: AtomicU64,
     unproved: AtomicU64,
     undecided: AtomicU64,
@@ -112,8 +119,9 @@ impl Figures {
         all.sort_unstable();
         let p99 = all.get(all.len() * 99 / 100).copied().unwrap_or(0);
         format!(
-            "granted={} refused={} unproved={} undecided={} failed={} p99_us={p99} ms={}",
+            "granted={} stopped={} refused={} unproved={} undecided={} failed={} p99_us={p99} ms={}",
             read(&self.granted),
+            read(&self.stopped),
             read(&self.refused),
             read(&self.unproved),
             read(&self.undecided),

@@ -27,9 +27,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let user = |request: &Request<_>| {
         request.headers().get("x-user").and_then(|name| name.to_str().ok()).map(str::to_owned)
     };
-    let app = Router::new()
-        .route("/report", get(report))
-        .layer(HeavyRequestLayer::new(heavy.clone(), REPORT, user));
+    let app = Router::new().route("/report", get(report)).layer(HeavyRequestLayer::new(
+        heavy.clone(),
+        REPORT,
+        user,
+    ));
 
     heavy.set_state(ReplicaState::Ready).await?;
     let listener = tokio::net::TcpListener::bind(address).await?;

@@ -85,13 +85,20 @@ fn sweep_one(folder: &Path) -> Option<()> {
     // Held until the folder is gone: two sweeps at a time must not meet in it.
     let marker = File::open(&marker_path).ok()?;
     marker.try_lock().ok()?;
-    for cluster in fs::read_dir(folder).ok()?.flatten() {
-        // The guard of a killed process needs a moment to stop its server.
-        if cluster.path().join("data/postmaster.pid").exists() && server_lives(&cluster.path()) {
-            return None;
-        }
-        remove_sockets(&cluster.path());
+    let clusters = || fs::read_dir(folder).into_iter().flatten().flatten();
+    // The guard of a killed process needs a moment to stop its server.
+    if clusters().any(|cluster| server_lives(&cluster.path())) {
+        return None;
     }
+    for cluster in clusters().filter(|entry| entry.file_name() != MARKER) {
+        remove_sockets(&cluster.path());
+        if cluster.file_type().ok()?.is_dir() {
+            fs::remove_dir_all(cluster.path()).ok()?;
+        } else {
+            fs::remove_file(cluster.path()).ok()?;
+        }
+    }
+    // The marker goes last: a sweep that was killed half-way is finished by the next one.
     fs::remove_dir_all(folder).ok()
 }
 

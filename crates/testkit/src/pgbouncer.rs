@@ -5,7 +5,7 @@ use std::{
     io::Write as _,
     net::{Ipv4Addr, SocketAddr, TcpListener},
     os::unix::fs::{OpenOptionsExt as _, chown},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     time::Duration,
 };
@@ -23,10 +23,13 @@ const PLACES: [&str; 3] = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer", "/usr/lo
 /// Runs PgBouncer when root does, which it refuses to serve as.
 const UNPRIVILEGED: &str = "nobody";
 
+/// The user comes from the entry of the database, whatever a client calls itself.
+const AS_ONE_USER: &str = "auth_type = any";
+
 /// PgBouncer in transaction mode, on a free loopback port, with its most verbose log.
 ///
-/// Every client is let in, and is on the server the user of the configuration given, whatever it
-/// calls itself. Ends with the drop and with the test process.
+/// It lets every client in, to any database of the server. Ends with the drop and with the test
+/// process.
 ///
 /// Debian 12 ships 1.18, which logs the kind and length of each message (`read pkt='P'`) but not
 /// the name in it. A prepared statement with a name is therefore looked for in the messages on
@@ -40,18 +43,40 @@ pub struct PgBouncer {
 }
 
 impl PgBouncer {
-    /// Starts PgBouncer before the server of `config` (by TCP), for its `database`.
+    /// Starts PgBouncer before the server of `config` (by TCP). Every client is on the server the
+    /// user of `config`, whatever it calls itself. `database` is what [`Self::config`] names.
     ///
     /// # Panics
     /// When PgBouncer is not there and cannot be installed (which takes root and `apt-get`), or
     /// does not start.
     pub async fn before(config: &Config, database: &str) -> Self {
+        Self::start(config, database, &[]).await
+    }
+
+    /// As [`Self::before`], and a client is on the server who it says it is: the user of `config`
+    /// or one of `roles`, each with the password that it has on the server. PgBouncer itself asks
+    /// for none.
+    ///
+    /// # Panics
+    /// As there.
+    pub async fn before_with_roles(
+        config: &Config,
+        database: &str,
+        roles: &[(&str, &str)],
+    ) -> Self {
+        let password = String::from_utf8_lossy(config.get_password().unwrap_or_default());
+        let mut all = vec![(config.get_user().unwrap_or("postgres"), password.as_ref())];
+        all.extend(roles);
+        Self::start(config, database, &all).await
+    }
+
+    async fn start(config: &Config, database: &str, roles: &[(&str, &str)]) -> Self {
         let program = program().await;
         let folder = MarkedFolder::create();
         let mut attempts = 0;
         loop {
             let addr = free_addr();
-            let process = start(program, &folder, &configuration(config, database, addr));
+            let process = run(program, &folder, config, addr, roles);
             let is_up = wait_until("PgBouncer to be up", Duration::from_mins(1), || async {
                 if process.lines().iter().any(|line| line.contains("process up: ")) {
                     return Some(true);
@@ -106,29 +131,27 @@ fn free_addr() -> SocketAddr {
     bound.local_addr().expect("the port just bound")
 }
 
-fn configuration(config: &Config, database: &str, addr: SocketAddr) -> String {
+fn configuration(config: &Config, addr: SocketAddr, access: &str) -> String {
     let host = match config.get_hosts().first() {
         Some(Host::Tcp(host)) => host.clone(),
         Some(Host::Unix(_)) | None => panic!("PgBouncer needs the server's TCP address"),
     };
     let port = config.get_ports().first().copied().unwrap_or(5432);
-    let mut entry = format!("host={host} port={port} dbname={}", quoted(database));
-    if let Some(user) = config.get_user() {
-        entry = format!("{entry} user={}", quoted(user));
-    }
-    if let Some(password) = config.get_password() {
-        let password = String::from_utf8_lossy(password);
-        entry = format!("{entry} password={}", quoted(&password));
+    let mut entry = format!("host={host} port={port}");
+    if access == AS_ONE_USER {
+        let password = String::from_utf8_lossy(config.get_password().unwrap_or_default());
+        let user = quoted(config.get_user().unwrap_or("postgres"));
+        entry = format!("{entry} user={user} password={}", quoted(&password));
     }
     format!(
         "[databases]\n\
-         {database} = {entry}\n\
+         * = {entry}\n\
          [pgbouncer]\n\
          listen_addr = {}\n\
          listen_port = {}\n\
          unix_socket_dir =\n\
          pool_mode = transaction\n\
-         auth_type = any\n\
+         {access}\n\
          max_client_conn = 500\n",
         addr.ip(),
         addr.port(),
@@ -139,26 +162,47 @@ fn quoted(value: &str) -> String {
     format!("'{}'", value.replace('\'', "''"))
 }
 
-fn start(program: &PathBuf, folder: &MarkedFolder, configuration: &str) -> ReplicaProcess {
+fn run(
+    program: &PathBuf,
+    folder: &MarkedFolder,
+    config: &Config,
+    addr: SocketAddr,
+    roles: &[(&str, &str)],
+) -> ReplicaProcess {
+    let mut access = AS_ONE_USER.to_owned();
+    if !roles.is_empty() {
+        let escape = |text: &str| text.replace('"', "\"\"");
+        let line = |(role, password): &(&str, &str)| {
+            format!("\"{}\" \"{}\"\n", escape(role), escape(password))
+        };
+        let users = folder.path().join("users.txt");
+        write_closed(&users, &roles.iter().map(line).collect::<String>());
+        access = format!("auth_type = trust\nauth_file = {}", users.display());
+    }
     let path = folder.path().join("pgbouncer.ini");
-    // It holds a password.
+    write_closed(&path, &configuration(config, addr, &access));
+    let mut command = Command::new(program);
+    command.args(["-v", "-v"]);
+    if rustix::process::geteuid().is_root() {
+        command.args(["-u", UNPRIVILEGED]);
+    }
+    command.arg(&path).current_dir("/");
+    ReplicaProcess::start(command)
+}
+
+/// Writes a file that holds passwords: only PgBouncer's account can read it.
+fn write_closed(path: &Path, text: &str) {
     let mut file = OpenOptions::new()
         .write(true)
         .create(true)
         .truncate(true)
         .mode(0o600)
-        .open(&path)
+        .open(path)
         .expect("a file in an own folder");
-    file.write_all(configuration.as_bytes()).expect("the configuration is written");
-    let mut command = Command::new(program);
-    command.args(["-v", "-v"]);
+    file.write_all(text.as_bytes()).expect("the file is written");
     if rustix::process::geteuid().is_root() {
-        let (uid, gid) = (id("-u"), id("-g"));
-        chown(&path, Some(uid), Some(gid)).expect("root can give a file away");
-        command.args(["-u", UNPRIVILEGED]);
+        chown(path, Some(id("-u")), Some(id("-g"))).expect("root can give a file away");
     }
-    command.arg(&path).current_dir("/");
-    ReplicaProcess::start(command)
 }
 
 fn id(flag: &str) -> u32 {

@@ -1,28 +1,23 @@
 //! A TCP proxy in front of a server, to make the network between them fail.
 
+mod link;
+
 use std::{
-    io,
     net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
-    },
+    sync::{Arc, PoisonError, atomic::Ordering},
     time::Duration,
 };
 
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
-    net::{TcpListener, TcpStream, UnixStream},
-    sync::{mpsc, oneshot, watch},
+    net::TcpListener,
+    sync::{oneshot, watch},
 };
 use tokio_postgres::{Config, config::Host};
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    address,
-    statements::{FrontendMessages, NamedStatement},
-};
+use self::link::{Generation, Link, Network};
+use crate::{address, statements::NamedStatement};
 
 /// The server behind a [`CuttingProxy`].
 #[derive(Debug, Clone)]
@@ -79,40 +74,6 @@ pub struct CuttingProxy {
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
-/// How the network between the clients and the server behaves.
-#[derive(Debug, Clone, Copy, Default)]
-struct Network {
-    is_refusing: bool,
-    is_half_open: bool,
-    delay: Duration,
-}
-
-#[derive(Debug)]
-struct Link {
-    generation: Mutex<Generation>,
-    accepted: AtomicU64,
-    open: AtomicUsize,
-    to_server: AtomicU64,
-    to_client: AtomicU64,
-    named_statements: Mutex<Vec<NamedStatement>>,
-}
-
-/// The connections accepted between two cuts. Each holds a clone of `alive`, so that `gone` ends
-/// when the last of them has closed its sockets.
-#[derive(Debug)]
-struct Generation {
-    cut: CancellationToken,
-    alive: mpsc::Sender<()>,
-    gone: mpsc::Receiver<()>,
-}
-
-impl Generation {
-    fn new() -> Self {
-        let (alive, gone) = mpsc::channel(1);
-        Self { cut: CancellationToken::new(), alive, gone }
-    }
-}
-
 impl CuttingProxy {
     /// Starts a proxy on a free loopback port before `upstream`, which need not be up yet.
     ///
@@ -121,14 +82,7 @@ impl CuttingProxy {
     pub async fn before(upstream: impl Into<Upstream>) -> Self {
         let upstream = upstream.into();
         let network = Arc::new(watch::Sender::new(Network::default()));
-        let link = Arc::new(Link {
-            generation: Mutex::new(Generation::new()),
-            accepted: AtomicU64::new(0),
-            open: AtomicUsize::new(0),
-            to_server: AtomicU64::new(0),
-            to_client: AtomicU64::new(0),
-            named_statements: Mutex::default(),
-        });
+        let link = Arc::new(Link::new());
         let closing = CancellationToken::new();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -142,7 +96,7 @@ impl CuttingProxy {
                 let listener =
                     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a loopback port");
                 bound.send(listener.local_addr().expect("the port just bound")).ok();
-                accept(listener, place, network, link, closing).await;
+                link::accept(listener, place, network, link, closing).await;
             }
         };
         let thread = std::thread::spawn(move || runtime.block_on(run));
@@ -232,6 +186,13 @@ impl CuttingProxy {
         self.link.to_client.load(Ordering::SeqCst)
     }
 
+    /// Bytes that the proxy has taken in and not passed on yet, of both directions: those that
+    /// [`Self::delay`] and [`Self::half_open`] hold back. It takes in at most 16 KiB of each
+    /// direction of a connection; the rest waits in the sender's sockets.
+    pub fn bytes_held(&self) -> u64 {
+        self.link.held.load(Ordering::SeqCst)
+    }
+
     /// Every prepared statement that a PostgreSQL client gave a name to, in the order in which
     /// they were passed on. A session encrypted by TLS cannot be read; [`Self::config`] has none.
     pub fn named_statements(&self) -> Vec<NamedStatement> {
@@ -246,122 +207,4 @@ impl Drop for CuttingProxy {
             thread.join().ok();
         }
     }
-}
-
-async fn accept(
-    listener: TcpListener,
-    place: Place,
-    network: watch::Receiver<Network>,
-    link: Arc<Link>,
-    closing: CancellationToken,
-) {
-    let mut connections = tokio::task::JoinSet::new();
-    loop {
-        let accepted = tokio::select! {
-            () = closing.cancelled() => break,
-            accepted = listener.accept() => accepted,
-            Some(_) = connections.join_next() => continue,
-        };
-        // An accept fails for one client that is gone again, and the next one is served.
-        let Ok((client, _)) = accepted else { continue };
-        if network.borrow().is_refusing {
-            client.set_zero_linger().ok();
-            continue;
-        }
-        let (cut, alive) = {
-            let generation = link.generation.lock().unwrap_or_else(PoisonError::into_inner);
-            (generation.cut.clone(), generation.alive.clone())
-        };
-        link.accepted.fetch_add(1, Ordering::SeqCst);
-        link.open.fetch_add(1, Ordering::SeqCst);
-        let (place, network, link) = (place.clone(), network.clone(), Arc::clone(&link));
-        connections.spawn(async move {
-            serve(client, place, network, &link, &cut).await;
-            link.open.fetch_sub(1, Ordering::SeqCst);
-            drop(alive);
-        });
-    }
-}
-
-/// Serves one connection until both sides have ended it, one of them has broken it or it is cut.
-/// But for the first, the sockets are reset: nobody may take it for an orderly end.
-async fn serve(
-    mut client: TcpStream,
-    place: Place,
-    network: watch::Receiver<Network>,
-    link: &Link,
-    cut: &CancellationToken,
-) {
-    let passed_on = match place {
-        Place::Tcp(host, port) => match TcpStream::connect((host, port)).await {
-            Ok(mut server) => {
-                let run = forward(client.split(), server.split(), network, link);
-                let passed_on = cut.run_until_cancelled(run).await;
-                if !matches!(passed_on, Some(Ok(()))) {
-                    server.set_zero_linger().ok();
-                }
-                passed_on
-            }
-            Err(error) => Some(Err(error)),
-        },
-        Place::Unix(path) => match UnixStream::connect(path).await {
-            Ok(mut server) => {
-                let run = forward(client.split(), server.split(), network, link);
-                cut.run_until_cancelled(run).await
-            }
-            Err(error) => Some(Err(error)),
-        },
-    };
-    if !matches!(passed_on, Some(Ok(()))) {
-        client.set_zero_linger().ok();
-    }
-}
-
-async fn forward(
-    (client_out, client_in): (impl AsyncRead + Unpin, impl AsyncWrite + Unpin),
-    (server_out, server_in): (impl AsyncRead + Unpin, impl AsyncWrite + Unpin),
-    network: watch::Receiver<Network>,
-    link: &Link,
-) -> io::Result<()> {
-    let mut messages = FrontendMessages::default();
-    let there = pump(client_out, server_in, network.clone(), |bytes| {
-        let named = messages.read(bytes);
-        if !named.is_empty() {
-            link.named_statements.lock().unwrap_or_else(PoisonError::into_inner).extend(named);
-        }
-        count(&link.to_server, bytes);
-    });
-    let back = pump(server_out, client_in, network, |bytes| count(&link.to_client, bytes));
-    tokio::try_join!(there, back).map(|_| ())
-}
-
-async fn pump(
-    mut from: impl AsyncRead + Unpin,
-    mut to: impl AsyncWrite + Unpin,
-    mut network: watch::Receiver<Network>,
-    mut note: impl FnMut(&[u8]),
-) -> io::Result<()> {
-    let mut chunk = vec![0_u8; 16 * 1024];
-    loop {
-        let read = from.read(&mut chunk).await?;
-        let delay = network.borrow().delay;
-        if !delay.is_zero() {
-            tokio::time::sleep(delay).await;
-        }
-        // After the read and after the delay: what came while the network was lost stays held.
-        if network.wait_for(|network| !network.is_half_open).await.is_err() {
-            return Ok(());
-        }
-        let bytes = chunk.get(..read).unwrap_or_default();
-        if bytes.is_empty() {
-            return to.shutdown().await;
-        }
-        // Noted first: who has the answer must find the question noted.
-        note(bytes);
-        to.write_all(bytes).await?;
-    }
-}
-
-fn count(counter: &AtomicU64, bytes: &[u8]) {
-    counter.fetch_add(bytes.len().try_into().unwrap_or(u64::MAX), Ordering::SeqCst);
 }

@@ -3,7 +3,7 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 
-use local_postgres::{Cluster, ClusterOptions, LocalPostgresError};
+use local_postgres::{Cluster, ClusterOptions, LocalPostgresError, reachable_folder};
 
 use crate::scratch;
 
@@ -72,4 +72,24 @@ async fn a_folder_closed_to_the_server_s_account_is_named() {
     } else {
         scratch::run(started.unwrap().config("postgres"), "select 1").await;
     }
+}
+
+#[tokio::test]
+async fn another_folder_is_named_only_where_the_wanted_one_is_closed_to_the_account() {
+    let open = scratch::folder();
+    let wanted = open.path().join("new/deep");
+    assert_eq!(reachable_folder(&wanted).unwrap(), wanted);
+
+    let closed =
+        tempfile::Builder::new().permissions(Permissions::from_mode(0o700)).tempdir().unwrap();
+    let wanted = closed.path().join("new/deep");
+    let named = reachable_folder(&wanted).unwrap();
+    if rustix::process::geteuid().is_root() {
+        assert!(named.starts_with("/var/lib/local-postgres"), "{}", named.display());
+        assert_eq!(reachable_folder(&wanted).unwrap(), named);
+        assert_ne!(reachable_folder(&closed.path().join("new/other")).unwrap(), named);
+    } else {
+        assert_eq!(named, wanted);
+    }
+    assert_eq!(fs::read_dir(closed.path()).unwrap().count(), 0, "nothing is created");
 }

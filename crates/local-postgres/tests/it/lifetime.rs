@@ -55,6 +55,58 @@ async fn a_killed_server_starts_again() {
     assert_eq!(scratch::number(cluster.config("postgres"), COUNT).await, 1000);
 }
 
+/// A session that only computes does not notice the death of its server by itself.
+#[tokio::test]
+async fn a_killed_server_starts_again_although_a_session_is_busy() {
+    let folder = scratch::folder();
+    let mut cluster = scratch::start(&folder).await;
+    scratch::run(cluster.config("postgres"), MAKE).await;
+    let busy = scratch::connect(cluster.config("postgres")).await;
+    let pid = busy.query_one("select pg_backend_pid()", &[]).await.unwrap().get::<_, i32>(0);
+    let work = tokio::spawn(async move {
+        busy.batch_execute("select count(*) from generate_series(1, 100000000000)").await
+    });
+    let at_work = format!(
+        "select exists (select from pg_stat_activity where pid = {pid} and state = 'active')"
+    );
+    scratch::until(cluster.config("postgres"), &at_work).await;
+    kill(cluster.postmaster_pid().unwrap());
+    cluster.start_again().await.unwrap();
+    assert!(work.await.unwrap().is_err());
+    // Whoever adopted it may not have reaped it yet.
+    let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    assert!(state.is_empty() || state.contains(") Z "), "the old session has ended: {state}");
+    assert_eq!(scratch::number(cluster.config("postgres"), COUNT).await, 1000);
+}
+
+#[tokio::test]
+async fn a_setting_that_would_open_the_cluster_is_refused() {
+    let folder = scratch::folder();
+    for (name, value) in [
+        ("Listen_Addresses", "*"),
+        ("hba_file", "/dev/null"),
+        ("work_mem", "1MB'\nlisten_addresses = '*"),
+        ("work_mem = '1MB'\nport", "1"),
+    ] {
+        let options = ClusterOptions::new(folder.path().join("primary")).setting(name, value);
+        let error = Cluster::start(options).await.unwrap_err();
+        assert!(matches!(error, LocalPostgresError::ReservedSetting(_)), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_setting_reaches_the_server_as_it_was_given() {
+    let folder = scratch::folder();
+    let given = r"it's C:\new";
+    let options = ClusterOptions::new(folder.path().join("primary"))
+        .setting("fsync", "off")
+        .setting("application_name", given);
+    let cluster = Cluster::start(options).await.unwrap();
+    let client = scratch::connect(cluster.config("postgres")).await;
+    let row = client.query_one("show application_name", &[]).await.unwrap();
+    assert_eq!(row.get::<_, String>(0), given);
+}
+
 #[tokio::test]
 async fn a_start_right_after_its_parent_was_killed_finds_all_data() {
     let folder = scratch::folder();

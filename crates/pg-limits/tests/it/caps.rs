@@ -129,11 +129,8 @@ async fn slots_above_a_lowered_cap_are_swept_and_made_again() {
     granted(&heavy, &WIDE, "ada").await.release().await;
     heavy.set_cap("installation", Some(2)).await.unwrap();
     assert_eq!(heavy.sweep().await.unwrap(), Some(6));
-    let rows: i64 = client
-        .query_one("select count(*) from limits.heavy_permit", &[])
-        .await
-        .unwrap()
-        .get(0);
+    let rows: i64 =
+        client.query_one("select count(*) from limits.heavy_permit", &[]).await.unwrap().get(0);
     assert_eq!(rows, 2);
     heavy.set_cap("installation", Some(8)).await.unwrap();
     let mut held = Vec::new();

@@ -56,7 +56,8 @@ async fn a_repeated_claim_returns_the_same_permit() {
     let database = database().await;
     let _heavy = connect(&database, WORK, 8).await;
     let client = database.client().await;
-    let claim = "select outcome, slot, ends_at from limits.claim_v1($1, 'work', 'ada', null, 1000, 300)";
+    let claim =
+        "select outcome, slot, ends_at from limits.claim_v1($1, 'work', 'ada', null, 1000, 300)";
     let id = Uuid::now_v7();
     let first = client.query_one(claim, &[&id]).await.unwrap();
     let again = client.query_one(claim, &[&id]).await.unwrap();
@@ -78,9 +79,10 @@ async fn a_refusal_by_the_users_own_cap_takes_no_transaction_id() {
     let mut client = database.client().await;
     let transaction = client.transaction().await.unwrap();
     let row = transaction
-        .query_one("select outcome, live from limits.claim_v1($1, 'work', 'ada', null, 1, 1)", &[
-            &Uuid::now_v7(),
-        ])
+        .query_one(
+            "select outcome, live from limits.claim_v1($1, 'work', 'ada', null, 1, 1)",
+            &[&Uuid::now_v7()],
+        )
         .await
         .unwrap();
     assert_eq!((row.get::<_, &str>(0), row.get::<_, i32>(1)), ("refused", 2));
@@ -160,7 +162,10 @@ async fn a_caller_that_leaves_during_its_claim_leaves_no_permit() {
     {
         let waits = testkit::wait_until("the claim waits", crate::fixture::PATIENCE, || async {
             let waiting: i64 = observer
-                .query_one("select count(*) from pg_locks where locktype = 'advisory' and not granted", &[])
+                .query_one(
+                    "select count(*) from pg_locks where locktype = 'advisory' and not granted",
+                    &[],
+                )
                 .await
                 .unwrap()
                 .get(0);

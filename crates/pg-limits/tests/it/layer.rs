@@ -34,9 +34,11 @@ async fn serve(heavy: &HeavyRequests, endpoint: Endpoint) -> (String, mpsc::Rece
             }))
         }
     };
-    let app = Router::new()
-        .route("/", get(handler))
-        .layer(HeavyRequestLayer::new(heavy.clone(), endpoint, user));
+    let app = Router::new().route("/", get(handler)).layer(HeavyRequestLayer::new(
+        heavy.clone(),
+        endpoint,
+        user,
+    ));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     tokio::spawn(async move { axum::serve(listener, app).await });
@@ -45,9 +47,8 @@ async fn serve(heavy: &HeavyRequests, endpoint: Endpoint) -> (String, mpsc::Rece
 
 async fn ask(address: &str, user: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).await.unwrap();
-    let request = format!(
-        "GET / HTTP/1.1\r\nhost: test\r\nconnection: close\r\nx-user: {user}\r\n\r\n"
-    );
+    let request =
+        format!("GET / HTTP/1.1\r\nhost: test\r\nconnection: close\r\nx-user: {user}\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     stream
 }
@@ -181,7 +182,9 @@ async fn the_example_keeps_one_limit_in_two_processes() {
     for address in &addresses {
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream
-            .write_all(b"GET /report HTTP/1.1\r\nhost: x\r\nx-user: ada\r\nconnection: close\r\n\r\n")
+            .write_all(
+                b"GET /report HTTP/1.1\r\nhost: x\r\nx-user: ada\r\nconnection: close\r\n\r\n",
+            )
             .await
             .unwrap();
         streams.push(stream);

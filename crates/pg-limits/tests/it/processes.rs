@@ -3,11 +3,15 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
 use testkit::{ReplicaProcess, TestDatabase, wait_until};
 use tokio_postgres::Client;
 
 use crate::fixture::{PATIENCE, database, live, wait_for_live};
+
+/// A hundred thousand claims take a while on two busy cores.
+const CLAIMERS_PATIENCE: Duration = Duration::from_secs(600);
 
 /// A program of `examples/`, which cargo builds beside this test.
 pub(crate) fn example(name: &str) -> PathBuf {
@@ -27,7 +31,10 @@ async fn run(database: &str, processes: usize, arguments: &str) -> HashMap<Strin
     let claimers: Vec<_> = (0..processes).map(|_| claimer(database, &arguments)).collect();
     let mut sum = HashMap::new();
     for claimer in claimers {
-        let line = claimer.wait_for_line(|line| line.starts_with("granted=")).await;
+        let line = wait_until("a claimer's figures", CLAIMERS_PATIENCE, || async {
+            claimer.lines().into_iter().find(|line| line.starts_with("granted="))
+        })
+        .await;
         for (name, value) in line.split(' ').filter_map(|figure| figure.split_once('=')) {
             *sum.entry(name.to_owned()).or_insert(0) += value.parse::<u64>().unwrap();
         }
@@ -78,19 +85,18 @@ async fn most_at_once(client: &Client) -> (i64, i64) {
 
 async fn housekeeping(database: &TestDatabase) -> tokio::task::JoinHandle<()> {
     let client = database.client().await;
-    tokio::spawn(async move { while client.execute("select limits.sweep_v1(10)", &[]).await.is_ok() {} })
+    tokio::spawn(
+        async move { while client.execute("select limits.sweep_v1(10)", &[]).await.is_ok() {} },
+    )
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn as_many_claimers_as_the_users_cap_are_all_admitted_while_housekeeping_runs() {
     let database = database().await;
     let sweeping = housekeeping(&database).await;
-    let figures = run(
-        &database.url(),
-        4,
-        "--clients 4 --users 1 --cap 16 --installation 32 --claims 25000",
-    )
-    .await;
+    let figures =
+        run(&database.url(), 4, "--clients 4 --users 1 --cap 16 --installation 32 --claims 25000")
+            .await;
     sweeping.abort();
     assert_eq!(figures["granted"], 100_000, "{figures:?}");
     assert_eq!(figures["refused"] + figures["undecided"] + figures["failed"], 0, "{figures:?}");
@@ -100,12 +106,9 @@ async fn as_many_claimers_as_the_users_cap_are_all_admitted_while_housekeeping_r
 async fn as_many_claimers_as_the_installations_cap_are_all_admitted_while_housekeeping_runs() {
     let database = database().await;
     let sweeping = housekeeping(&database).await;
-    let figures = run(
-        &database.url(),
-        4,
-        "--clients 4 --users 4 --cap 100 --installation 16 --claims 25000",
-    )
-    .await;
+    let figures =
+        run(&database.url(), 4, "--clients 4 --users 4 --cap 100 --installation 16 --claims 25000")
+            .await;
     sweeping.abort();
     assert_eq!(figures["granted"], 100_000, "{figures:?}");
     assert_eq!(figures["refused"] + figures["undecided"] + figures["failed"], 0, "{figures:?}");
@@ -149,8 +152,7 @@ async fn more_claimers_than_the_installations_cap_never_exceed_it_and_every_refu
 async fn a_killed_replicas_permits_come_back_at_bound_and_margin_and_not_earlier() {
     let database = database().await;
     let client = database.client().await;
-    let arguments =
-        "--clients 2 --users 1 --cap 2 --claims 1000 --hold-ms 60000 --bound-ms 2000 --margin-ms 1000";
+    let arguments = "--clients 2 --users 1 --cap 2 --claims 1000 --hold-ms 60000 --bound-ms 2000 --margin-ms 1000";
     let replica = claimer(&database.url(), arguments);
     wait_for_live(&client, 2).await;
     replica.kill_9();
@@ -176,11 +178,11 @@ async fn a_killed_replicas_permits_come_back_at_bound_and_margin_and_not_earlier
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replica_that_was_stopped_past_its_lease_harms_nobody_when_it_wakes() {
+async fn a_replica_paused_past_its_lease_stops_its_work_and_harms_nobody_when_it_wakes() {
     let database = database().await;
     let client = database.client().await;
     let arguments =
-        "--clients 2 --users 1 --cap 2 --claims 2 --hold-ms 1000 --bound-ms 1000 --margin-ms 300";
+        "--clients 2 --users 1 --cap 2 --claims 2 --hold-ms 60000 --bound-ms 1000 --margin-ms 300";
     let replica = claimer(&database.url(), arguments);
     wait_for_live(&client, 2).await;
     replica.pause().await;
@@ -192,7 +194,8 @@ async fn a_replica_that_was_stopped_past_its_lease_harms_nobody_when_it_wakes() 
         crate::fixture::granted(&heavy, &two, "user-0").await,
     );
     replica.resume();
-    replica.wait_for_line(|line| line.starts_with("granted=2")).await;
+    // The work under both leases was stopped, though it had most of a minute to go.
+    replica.wait_for_line(|line| line.starts_with("granted=2 stopped=2 ")).await;
     replica.wait().await;
     assert_eq!(live(&client).await, 2, "the late releases freed nobody");
 }
@@ -258,4 +261,45 @@ async fn database_client(url: &str) -> Client {
     let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
     client
+}
+
+/// Starts a claimer whose wall clock is off, and proves that it is.
+async fn claimer_off_by(database: &str, minutes: i64, arguments: &str) -> ReplicaProcess {
+    let mut command = Command::new("faketime");
+    command.args(["-m", "-f", &format!("{minutes:+}m")]);
+    command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+    command.arg(example("claimer")).arg(database).args(arguments.split_whitespace());
+    let replica = ReplicaProcess::start(command);
+    let line = replica.wait_for_line(|line| line.starts_with("unix-time=")).await;
+    let theirs: i64 = line.trim_start_matches("unix-time=").parse().unwrap();
+    let ours = uuid::Uuid::now_v7().get_timestamp().unwrap().to_unix().0;
+    let off = theirs - i64::try_from(ours).unwrap();
+    assert!((off - minutes * 60).abs() < 60, "the clock should be {minutes} minutes off: {off} s");
+    replica
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replicas_whose_clocks_are_five_minutes_off_keep_the_cap_and_the_leases() {
+    let database = database().await;
+    let client = database.client().await;
+    observe(&client).await;
+    let arguments = "--clients 4 --users 1 --cap 3 --installation 32 --claims 500 --hold-ms 1 \
+        --together 2 --say-time";
+    let (early, late) = tokio::join!(
+        claimer_off_by(&database.url(), -5, arguments),
+        claimer_off_by(&database.url(), 5, arguments),
+    );
+    for replica in [early, late] {
+        let line = replica.wait_for_line(|line| line.starts_with("granted=")).await;
+        assert!(line.contains(" stopped=0 ") && line.contains(" unproved=0 "), "{line}");
+        assert!(!line.starts_with("granted=0 "), "{line}");
+    }
+    assert_eq!(most_at_once(&client).await.0, 3);
+    // One that is killed leaves leases that end by the database's clock, whatever its own said.
+    let arguments = "--clients 2 --users 1 --cap 3 --installation 32 --claims 9 --hold-ms 60000 \
+        --bound-ms 1000 --margin-ms 500 --say-time";
+    let replica = claimer_off_by(&database.url(), 5, arguments).await;
+    wait_for_live(&client, 2).await;
+    replica.kill_9();
+    wait_for_live(&client, 0).await;
 }

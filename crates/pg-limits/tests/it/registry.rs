@@ -57,9 +57,7 @@ async fn one_replica_sweeps_at_a_time() {
     let heavy = connect(&database, WORK, 8).await;
     let client = database.client().await;
     client
-        .batch_execute(
-            "begin; select pg_advisory_xact_lock(hashtextextended('limits.sweep', 0))",
-        )
+        .batch_execute("begin; select pg_advisory_xact_lock(hashtextextended('limits.sweep', 0))")
         .await
         .unwrap();
     assert_eq!(heavy.sweep().await.unwrap(), None);

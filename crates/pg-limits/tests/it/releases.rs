@@ -17,7 +17,8 @@ async fn a_late_release_never_frees_the_successor() {
     let late = granted(&heavy, &brief, "ada").await;
     wait_for_live(&client, 0).await;
     let successor = granted(&heavy, &brief, "grace").await;
-    let slot: i32 = client.query_one("select slot from limits.live_permit", &[]).await.unwrap().get(0);
+    let slot: i32 =
+        client.query_one("select slot from limits.live_permit", &[]).await.unwrap().get(0);
     assert_eq!(slot, 0);
     late.release().await;
     let holder: Uuid =
@@ -70,7 +71,10 @@ async fn a_claim_whose_answer_was_lost_is_given_back_long_before_its_lease() {
     let observer = database.client().await;
     wait_until("the claim waits at the server", PATIENCE, || async {
         let waiting: i64 = observer
-            .query_one("select count(*) from pg_locks where locktype = 'advisory' and not granted", &[])
+            .query_one(
+                "select count(*) from pg_locks where locktype = 'advisory' and not granted",
+                &[],
+            )
             .await
             .unwrap()
             .get(0);

@@ -91,6 +91,16 @@ enum Stop {
     ClientLeft,
 }
 
+/// Whether work was stopped, and how it took that.
+#[derive(Debug, Clone, Copy)]
+enum Stopped {
+    Not,
+    /// It ended in time, and the server said so.
+    Obeyed,
+    /// It did not end in time.
+    Deaf,
+}
+
 /// What bounds one piece of work.
 #[derive(Debug)]
 pub struct Bounds<'a> {
@@ -143,11 +153,11 @@ impl Bounds<'_> {
         F: for<'c> FnOnce(&'c C) -> BoxFuture<'c, Result<T, tokio_postgres::Error>> + Send,
     {
         let (backend, backend_known) = tokio::sync::oneshot::channel();
-        let (ended, drained) = {
+        let (ended, how) = {
             let mut work = pin!(self.transaction(&connection, backend, body));
             tokio::select! {
                 biased;
-                result = &mut work => (self.told(result, None), true),
+                result = &mut work => (self.told(result, None), Stopped::Not),
                 stop = self.stop() => {
                     let cancel = connection.client().cancel_token();
                     let cancel = async move {
@@ -164,21 +174,19 @@ impl Bounds<'_> {
                         work.await
                     });
                     match drained.await {
-                        Ok(result) => (self.told(result, Some(stop)), false),
-                        Err(_) => (stopped(stop), false),
+                        Ok(result) => (self.told(result, Some(stop)), Stopped::Obeyed),
+                        Err(_) => (stopped(stop), Stopped::Deaf),
                     }
                 }
             }
         };
-        match (&ended, drained) {
-            (Ended::Done(_), true) => return (ended, Some(connection)),
-            (_, true) => connection.close(),
-            (_, false) => {
-                connection.close();
-                // Harmless when the backend has ended: closing asks the same of it, only not while it is blocked.
-                self.terminate(backend_known).await;
-            }
+        match (&ended, how) {
+            (Ended::Done(_), Stopped::Not) => return (ended, Some(connection)),
+            // While the connection is open the backend keeps its number, so that nobody else is hit.
+            (_, Stopped::Deaf) => self.terminate(backend_known).await,
+            (_, Stopped::Not | Stopped::Obeyed) => {}
         }
+        connection.close();
         (ended, None)
     }
 
@@ -208,9 +216,18 @@ impl Bounds<'_> {
                 break;
             }
         }
-        let value = body(connection).await?;
-        client.batch_execute("commit").await?;
-        Ok(value)
+        match body(connection).await {
+            Ok(value) => {
+                client.batch_execute("commit").await?;
+                Ok(value)
+            }
+            Err(error) => {
+                // The error comes before the server has done with the statement. Only its answer to what follows
+                // says that the work has ended; a connection that broke has ended it too.
+                client.batch_execute("rollback").await.ok();
+                Err(error)
+            }
+        }
     }
 
     fn told<T>(&self, result: Result<T, tokio_postgres::Error>, stop: Option<Stop>) -> Ended<T> {

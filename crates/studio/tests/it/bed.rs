@@ -13,7 +13,7 @@ use testkit::{ReplicaProcess, TestDatabase};
 use tokio_postgres::Client;
 
 pub(crate) const PASSWORD: &str = "a password for tests";
-const ROLE_PASSWORD: &str = "only-for-tests";
+pub(crate) const ROLE_PASSWORD: &str = "only-for-tests";
 /// How long a test waits for a state.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 

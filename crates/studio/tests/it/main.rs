@@ -16,4 +16,5 @@ mod history;
 mod routes;
 mod shutdown;
 mod sign_in;
+mod sql_console;
 mod work;

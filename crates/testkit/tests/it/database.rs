@@ -54,7 +54,6 @@ async fn a_cut_proxy_ends_a_session_and_shows_the_statements_it_named() {
     for config in [database.tcp_config(), database.config()] {
         let proxy = CuttingProxy::before(&config).await;
         let mut through = proxy.config();
-        // Over the socket the server asks for no password, and the proxy is a client of it.
         through.application_name("cut");
         let (client, connection) = through.connect(NoTls).await.unwrap();
         let connection = tokio::spawn(connection);

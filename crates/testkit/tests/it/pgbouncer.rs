@@ -40,3 +40,21 @@ async fn a_named_statement_is_seen_and_is_lost_on_another_session_of_the_server(
     let error = client.query(&statement, &[]).await.unwrap_err();
     assert_eq!(error.code(), Some(&SqlState::INVALID_SQL_STATEMENT_NAME));
 }
+
+#[tokio::test]
+async fn a_role_keeps_its_identity_through_pgbouncer_in_any_database() {
+    let (database, other) = (TestDatabase::empty().await, TestDatabase::empty().await);
+    let create = "create role through_pgbouncer login password 'it\"s secret'";
+    database.client().await.batch_execute(create).await.unwrap();
+    let roles = [("through_pgbouncer", "it\"s secret")];
+    let pgbouncer =
+        PgBouncer::before_with_roles(&database.tcp_config(), database.name(), &roles).await;
+    let mut config = pgbouncer.config();
+    for (user, name) in [("through_pgbouncer", other.name()), ("postgres", database.name())] {
+        let (client, connection) = config.user(user).dbname(name).connect(NoTls).await.unwrap();
+        tokio::spawn(connection);
+        let who = "select current_user::text, current_database()::text";
+        let row = client.query_typed(who, &[]).await.unwrap();
+        assert_eq!((row[0].get::<_, &str>(0), row[0].get::<_, &str>(1)), (user, name));
+    }
+}

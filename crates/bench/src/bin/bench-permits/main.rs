@@ -38,7 +38,7 @@ const BOUND: Duration = Duration::from_secs(30);
 const CAP_16: Endpoint = Endpoint::new("cap_16", 16, BOUND);
 const CAP_2: Endpoint = Endpoint::new("cap_2", 2, BOUND);
 const CAP_0: Endpoint = Endpoint::new("cap_0", 0, BOUND);
-const CAP_256: Endpoint = Endpoint::new("cap_256", 256, Duration::from_secs(3600));
+const CAP_256: Endpoint = Endpoint::new("cap_256", 256, Duration::from_hours(1));
 const ENDPOINTS: [Endpoint; 4] = [CAP_16, CAP_2, CAP_0, CAP_256];
 /// One user may hold half of it: 16 clients of one user need 32.
 const INSTALLATION: u32 = 32;
@@ -56,6 +56,7 @@ async fn main() -> Result<std::process::ExitCode> {
 
     one_client(&limits, &upserts, run, &mut verdicts).await?;
     let hot = sixteen_clients(&limits, &upserts, run, &mut verdicts).await?;
+    neighbours(&limits, run, &mut verdicts).await?;
     beside_a_snapshot(&server, &limits, hot, &arguments, &mut verdicts).await?;
     many_users(&limits, run, arguments.users, &mut verdicts).await?;
     endurance(&server, &limits, arguments.cycles, &mut verdicts).await?;
@@ -64,7 +65,7 @@ async fn main() -> Result<std::process::ExitCode> {
 
     server.stop().await?;
     println!("\n{}", verdicts.last_line());
-    Ok(if verdicts.is_pass() { 0 } else { 1 }.into())
+    Ok(u8::from(!verdicts.is_pass()).into())
 }
 
 /// One client: a pair beside two upserts, and a refusal beside a claim.
@@ -111,6 +112,26 @@ async fn sixteen_clients(
     verdicts.at_least("16 clients of one user, of the upserts' rate", pairs / own, 0.4);
     verdicts.at_most("wrong refusals", f64::from(wrong), 0.0);
     Ok(pairs)
+}
+
+/// Users who never wait for themselves, beside 64 clients that hammer for one user at cap 2, and
+/// beside the same 64 clients when each has a user of its own: the same load, without contention.
+async fn neighbours(limits: &Limits, run: Duration, verdicts: &mut Verdicts) -> Result<()> {
+    let (mut hammered, mut spread) = (vec![], vec![]);
+    for _ in 0..3 {
+        for (p99s, users) in [(&mut hammered, 1), (&mut spread, 64)] {
+            let load = limits.pairs(CAP_2, 64, run, move |turn| format!("load-{}", turn % users));
+            let quiet = limits.p99_of_claims(CAP_2, 4, run);
+            p99s.push(tokio::try_join!(load, quiet)?.1);
+        }
+    }
+    let (hammered, spread) = (median(hammered), median(spread));
+    println!(
+        "claims of four quiet users, p99: {hammered:.2} ms beside 64 clients of one user, \
+         {spread:.2} ms beside 64 clients of 64 users"
+    );
+    verdicts.at_most("p99 beside a hammered user, times beside 64 users", hammered / spread, 3.0);
+    Ok(())
 }
 
 /// The same while a REPEATABLE READ transaction is open in another database of the server.

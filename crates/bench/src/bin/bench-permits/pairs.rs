@@ -123,6 +123,37 @@ impl Limits {
         Ok(f64::from(u32::try_from(cycles)?) / start.elapsed().as_secs_f64())
     }
 
+    /// Clients that each claim for a user of their own; the 99th percentile of a claim, in
+    /// milliseconds.
+    pub(crate) async fn p99_of_claims(
+        &self,
+        endpoint: Endpoint,
+        clients: u32,
+        run: Duration,
+    ) -> Result<f64> {
+        let start = Instant::now();
+        let tasks = (0..clients).map(|client| {
+            let heavy = self.heavy.clone();
+            let task = tokio::spawn(async move {
+                let user = format!("quiet-{client}");
+                let mut took = vec![];
+                while start.elapsed() < run {
+                    let asked = Instant::now();
+                    if let Claim::Granted(permit) = heavy.claim(&endpoint, &user).await? {
+                        took.push(asked.elapsed().as_secs_f64() * 1e3);
+                        permit.release().await;
+                    }
+                }
+                anyhow::Ok(took)
+            });
+            async move { task.await? }
+        });
+        let mut took: Vec<f64> =
+            all(tasks.collect::<Vec<_>>()).await?.into_iter().flatten().collect();
+        took.sort_by(f64::total_cmp);
+        took.get(took.len() * 99 / 100).copied().ok_or_else(|| anyhow::anyhow!("no claim ended"))
+    }
+
     /// Each of many users claims once; pairs a second.
     pub(crate) async fn each_user_once(&self, endpoint: Endpoint, users: u32) -> Result<f64> {
         self.cycles(endpoint, 16, u64::from(users), |turn| format!("u{turn}")).await

@@ -8,7 +8,7 @@ use sqlparser::ast::{
 
 use super::refusal::Refusal;
 use super::scope::{Ctes, Scope};
-use super::{Writer, literal, name, refuse_if, types};
+use super::{Writer, literal, name, precedence, refuse_if, types};
 use crate::features::sql_console::catalogue::SCHEMA;
 
 /// What an expression can see.
@@ -26,6 +26,7 @@ impl Writer<'_> {
     #[expect(clippy::wildcard_enum_match_arm, reason = "whatever is not listed is refused")]
     pub(super) fn expression(&mut self, expr: &Expr, env: Env<'_>) -> Result<(), Refusal> {
         self.weigh(1)?;
+        precedence::agrees(expr)?;
         match expr {
             Expr::Nested(inner) => self.expression(inner, env),
             Expr::Identifier(ident) => {

@@ -10,6 +10,7 @@ mod from;
 mod function;
 mod literal;
 mod name;
+mod precedence;
 mod query;
 mod refusal;
 mod scope;

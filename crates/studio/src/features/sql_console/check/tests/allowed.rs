@@ -184,3 +184,18 @@ fn a_with_query_is_seen_only_where_postgresql_sees_it() {
         assert_eq!(checked.views().len(), views, "{sql}");
     }
 }
+
+#[test]
+fn set_operations_keep_their_order() {
+    becomes(&[
+        (
+            "select 1 union select 2 intersect select 3",
+            "(SELECT 1) UNION ((SELECT 2) INTERSECT (SELECT 3))",
+        ),
+        (
+            "select 1 except all select 2 union select 3 order by 1 limit 2",
+            "((SELECT 1) EXCEPT ALL (SELECT 2)) UNION (SELECT 3) ORDER BY 1 LIMIT 2",
+        ),
+        ("(select 1 limit 1) union (select 2)", "(SELECT 1 LIMIT 1) UNION (SELECT 2)"),
+    ]);
+}

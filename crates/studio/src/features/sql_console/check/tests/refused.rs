@@ -307,10 +307,31 @@ fn subqueries_that_double_at_every_level_are_refused() {
         sql = format!("select x || x as x from ({sql}) s");
     }
     assert_eq!(refusal(&sql).name(), "nesting");
-    let chain: String =
-        (1..30).map(|n| format!(", t{n} as (select x || x as x from t{})", n - 1)).collect();
+    let chain: Vec<String> =
+        (1..30).map(|n| format!("t{n} as (select x || x as x from t{})", n - 1)).collect();
+    let chain = chain.join(", ");
     let sql =
-        format!("with t0 as (select actor as x from audit_event){chain} select t29.x from t29");
+        format!("with t0 as (select actor as x from audit_event), {chain} select t29.x from t29");
     assert_eq!(refusal(&sql).name(), "nesting");
     super::rewritten(&sql.replace(" as (", " as materialized ("));
+}
+
+#[test]
+fn operators_that_postgresql_would_read_otherwise_need_brackets() {
+    let operators = "operators without brackets";
+    refuses(&[
+        ("select - 1 ^ 2", operators),
+        ("select 'a' ~ 'b' || 'c'", operators),
+        ("select 'a' like 'b' ~ 'c'", operators),
+        ("select 1 = 1 = true", operators),
+        ("select null is null is null", operators),
+        ("select not exists (select 1) = true", operators),
+    ]);
+    for sql in [
+        "select (- 1) ^ 2",
+        "select ('a' ~ 'b') || 'c'",
+        "select not 1 = 2 and 2 ^ - 1 < 3 or not not true",
+    ] {
+        super::rewritten(sql);
+    }
 }
