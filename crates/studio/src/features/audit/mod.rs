@@ -6,7 +6,7 @@ mod filter;
 mod history;
 
 pub use event::AuditEvent;
-pub use history::AuditPage;
+pub use history::{AuditPage, cursor_behind};
 
 use std::time::Duration;
 
