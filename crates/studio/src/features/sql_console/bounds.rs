@@ -20,9 +20,9 @@ pub static ENDPOINT: Endpoint =
 /// The largest value, in bytes of UTF-8; a larger one is cut.
 pub const CELL_MAX_BYTES: u32 = 1 << 20;
 
-/// The largest row. The values of a larger one are cut to equal parts of it, because the driver
-/// holds a whole row, and more than one, in memory.
-pub const ROW_MAX_BYTES: u32 = 2 << 20;
+/// The largest row. The values of a larger one are cut to equal parts of it: the server holds a
+/// whole row in memory several times over.
+pub const ROW_MAX_BYTES: u32 = 8 << 20;
 
 /// The most columns. PostgreSQL's own limit is 1,664, of which the bounds need some.
 pub const COLUMNS_MAX: usize = 1_600;

@@ -86,7 +86,7 @@ const DANGEROUS: &[&str] = &[
     "delete from console.account",
     "update console.account set role = 'administrator'",
     "truncate studio.audit_event",
-    "lock table console.audit_event in access exclusive mode",
+    "begin; lock table console.audit_event in access exclusive mode",
     "select * from pg_authid",
     "select * from pg_largeobject",
     "alter role current_user superuser",

@@ -1,12 +1,12 @@
 //! The answer, written as JSON while its rows arrive.
 
-use std::io::Write as _;
+use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
 use serde::Serialize;
 
-use super::chunks::{Chunks, Counter};
+use super::chunks::Chunks;
 use crate::features::sql_console::bounds::{self, ANSWER_MAX_BYTES, Limits, ROWS_MAX, Reached};
 
 /// Kept free for what follows the rows.
@@ -79,8 +79,11 @@ pub(super) enum Room {
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
     head: Vec<u8>,
+    /// Whole rows with commas between, and perhaps the beginning of one more.
     rows: Chunks,
     row_count: u64,
+    /// Where the row begins that has not ended yet.
+    row_begins: Option<usize>,
     reached: Option<Reached>,
     cut: CutCells,
 }
@@ -108,39 +111,54 @@ impl Answer {
         Ok(())
     }
 
-    /// Adds a row, unless it is the one that shows that there are more than the bound.
+    /// Adds a piece of a row, unless the row does not fit. With the row's end come the numbers of its
+    /// columns, from 1, whose values were cut.
     pub(super) fn push(
         &mut self,
-        cells: &[Option<&str>],
-        cut: &[i32],
-    ) -> Result<Room, serde_json::Error> {
-        if self.row_count >= ROWS_MAX {
-            self.reached = Some(Reached::Rows);
-            return Ok(Room::Full);
-        }
-        let mut size = Counter::default();
-        serde_json::to_writer(&mut size, cells)?;
-        let most = usize::try_from(ANSWER_MAX_BYTES).unwrap_or(usize::MAX);
-        if self.head.len() + self.rows.len() + 1 + size.0 + TAIL_BYTES > most {
-            self.reached = Some(Reached::Bytes);
-            return Ok(Room::Full);
-        }
-        if self.row_count > 0 {
-            self.rows.write_all(b",").map_err(serde_json::Error::io)?;
-        }
-        serde_json::to_writer(&mut self.rows, cells)?;
-        for column in cut {
-            self.cut.count += 1;
-            if self.cut.first.len() < CUT_NAMED {
-                self.cut.first.push(CutCell { row: self.row_count, column: column - 1 });
+        piece: &[u8],
+        is_end: bool,
+        cut: Option<&[i32]>,
+    ) -> io::Result<Room> {
+        if self.row_begins.is_none() {
+            if self.row_count >= ROWS_MAX {
+                return Ok(self.stop(Reached::Rows));
             }
+            self.row_begins = Some(self.rows.len());
+            self.rows.write(if self.row_count > 0 { b"," } else { b"" })?;
         }
-        self.row_count += 1;
+        let most = usize::try_from(ANSWER_MAX_BYTES).unwrap_or(usize::MAX);
+        if self.head.len() + self.rows.len() + piece.len() + TAIL_BYTES > most {
+            return Ok(self.stop(Reached::Bytes));
+        }
+        self.rows.write(piece)?;
+        if is_end {
+            for column in cut.unwrap_or_default() {
+                self.cut.count += 1;
+                if self.cut.first.len() < CUT_NAMED {
+                    self.cut.first.push(CutCell { row: self.row_count, column: column - 1 });
+                }
+            }
+            self.row_count += 1;
+            self.row_begins = None;
+        }
         Ok(Room::More)
     }
 
+    fn stop(&mut self, reached: Reached) -> Room {
+        self.forget_unfinished_row();
+        self.reached = Some(reached);
+        Room::Full
+    }
+
+    fn forget_unfinished_row(&mut self) {
+        if let Some(begin) = self.row_begins.take() {
+            self.rows.truncate(begin);
+        }
+    }
+
     /// The whole document, in pieces.
-    pub(crate) fn finish(self, elapsed: Duration) -> Result<Vec<Bytes>, serde_json::Error> {
+    pub(crate) fn finish(mut self, elapsed: Duration) -> Result<Vec<Bytes>, serde_json::Error> {
+        self.forget_unfinished_row();
         let bound = self.bound();
         let end = End {
             row_count: self.row_count,
@@ -179,13 +197,20 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_one_document() {
+    fn an_answer_is_one_document_also_when_rows_come_in_pieces() {
         let mut answer = begun();
-        assert_eq!(answer.push(&[Some("x\n\"")], &[]).expect("it is written"), Room::More);
-        assert_eq!(answer.push(&[None], &[]).expect("it is written"), Room::More);
+        for (piece, is_end) in
+            [("[\"x", false), ("\\n\"]", true), ("[null]", true), ("[\"y", false)]
+        {
+            assert_eq!(answer.push(piece.as_bytes(), is_end, None).unwrap(), Room::More);
+        }
         let document = document(answer);
         assert_eq!(document["columns"], json!([{"name": "a\"b", "type": "text"}]));
-        assert_eq!(document["rows"], json!([["x\n\""], [null]]));
+        assert_eq!(
+            document["rows"],
+            json!([["x\n"], [null]]),
+            "a row without its end is not in it"
+        );
         assert_eq!(document["rowCount"], 2);
         assert_eq!(document["complete"], true);
         assert_eq!(document["bound"], Value::Null);
@@ -196,9 +221,9 @@ mod tests {
     fn the_row_after_the_last_is_not_in_it_but_names_the_bound() {
         let mut answer = begun();
         for _ in 0..10_000 {
-            assert_eq!(answer.push(&[Some("1")], &[]).expect("it is written"), Room::More);
+            assert_eq!(answer.push(b"[\"1\"]", true, None).unwrap(), Room::More);
         }
-        assert_eq!(answer.push(&[Some("1")], &[]).expect("it is written"), Room::Full);
+        assert_eq!(answer.push(b"[\"1\"]", true, None).unwrap(), Room::Full);
         let document = document(answer);
         assert_eq!(document["rowCount"], 10_000);
         assert_eq!(document["rows"].as_array().map(Vec::len), Some(10_000));
@@ -207,23 +232,31 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_never_exceeds_its_bytes_also_when_every_character_is_escaped() {
+    fn an_answer_never_exceeds_its_bytes_and_ends_with_a_whole_row() {
         let mut answer = begun();
-        let cell = "\u{1}".repeat(1 << 20);
-        while answer.push(&[Some(&cell)], &[]).expect("it is written") == Room::More {}
-        let pieces = answer.finish(Duration::ZERO).expect("it is written");
-        let size: usize = pieces.iter().map(Bytes::len).sum();
+        let piece = vec![b'x'; 1 << 20];
+        let mut pieces = 0;
+        loop {
+            let first = answer.push(b"[\"", false, None).unwrap();
+            let second = (0..3)
+                .map(|_| answer.push(&piece, false, None).unwrap())
+                .max_by_key(|room| *room == Room::Full);
+            if first == Room::Full || second == Some(Room::Full) {
+                break;
+            }
+            answer.push(b"\"]", true, None).unwrap();
+            pieces += 1;
+        }
+        let size: usize = answer.finish(Duration::ZERO).unwrap().iter().map(Bytes::len).sum();
         assert!(size <= 32 << 20, "{size}");
-        let document: Value = serde_json::from_slice(&pieces.concat()).expect("it is JSON");
-        assert_eq!(document["rowCount"], 5);
-        assert_eq!(document["bound"], "BYTES");
+        assert_eq!(pieces, 10);
     }
 
     #[test]
     fn cut_values_are_counted_and_the_first_are_named() {
         let mut answer = begun();
         for _ in 0..101 {
-            answer.push(&[Some("1")], &[1]).expect("it is written");
+            answer.push(b"[\"1\"]", true, Some(&[1])).unwrap();
         }
         let document = document(answer);
         assert_eq!(document["bound"], "CELL");

@@ -122,12 +122,8 @@ async fn read(
     let rows = client.query_raw(&statement, std::iter::empty::<&str>()).await?;
     let mut rows = std::pin::pin!(rows);
     while let Some(row) = rows.try_next().await? {
-        let mut cells = Vec::with_capacity(columns.len());
-        for index in 0..columns.len() {
-            cells.push(row.try_get::<_, Option<&str>>(index)?);
-        }
-        let cut = row.try_get::<_, Option<Vec<i32>>>(columns.len())?.unwrap_or_default();
-        let room = lock().push(&cells, &cut);
+        let cut = row.try_get::<_, Option<Vec<i32>>>(2)?;
+        let room = lock().push(row.try_get(0)?, row.try_get(1)?, cut.as_deref());
         match room {
             Ok(Room::More) => {}
             Ok(Room::Full) => {
