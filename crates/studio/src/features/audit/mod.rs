@@ -8,7 +8,7 @@ mod history;
 mod tests;
 
 pub use event::AuditEvent;
-pub use history::AuditPage;
+pub use history::{AuditPage, cursor_behind};
 
 use std::time::Duration;
 
