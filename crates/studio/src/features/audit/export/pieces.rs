@@ -13,9 +13,9 @@ use crate::platform::paging::{Key, Microseconds};
 /// The most bytes of one piece.
 pub(super) const PIECE_BYTES: usize = 4 << 20;
 
-/// The most rows that one statement reads. What a piece has no room for is read and dropped, so this is about what
-/// fills one; it also bounds how long a snapshot lives.
-const PIECE_ROWS: u64 = 16_384;
+/// The most rows that one statement reads: about half of what a piece has room for, since what it has none for is read
+/// for nothing. It also bounds how long a snapshot lives, and how much memory an export takes.
+const PIECE_ROWS: u64 = 8_192;
 
 /// What was settled when the export began; nothing else is read, so that what is written meanwhile changes nothing.
 #[derive(Debug, Clone)]
