@@ -8,9 +8,9 @@ use crate::binaries::Binaries;
 use crate::error::{Doing, LocalPostgresError};
 use crate::folder::Folder;
 use crate::options::{ClusterOptions, StopMode};
-use crate::server::{self, Plan, SUPERUSER, Server};
+use crate::server::{Plan, SUPERUSER, Server};
 use crate::standby::Standby;
-use crate::{download, settings};
+use crate::{download, orphans, settings};
 
 /// A private PostgreSQL server with its data.
 ///
@@ -44,7 +44,7 @@ impl Cluster {
                 !options.settings.iter().any(|(name, value)| name == "fsync" && value == "off");
             initialise(&folder, &binaries, account, durable).await?;
         } else {
-            server::settle(&folder, &binaries, account).await?;
+            orphans::settle(&folder, &binaries, account).await?;
         }
         let (port, settings) = (options.port, options.settings);
         let plan = Plan { folder, binaries, account, password, port, settings, primary: None };

@@ -2,6 +2,7 @@
 #![warn(missing_docs, clippy::missing_errors_doc)]
 
 mod account;
+mod address;
 mod binaries;
 mod cluster;
 mod download;

@@ -6,11 +6,63 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::error::LocalPostgresError;
+use crate::account::Account;
+use crate::binaries::Binaries;
+use crate::error::{Doing, LocalPostgresError};
+use crate::folder::Folder;
 
+const STOP_BOUND: Duration = Duration::from_mins(1);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// Idle processes of a server notice its death at once, and end by themselves.
 const BY_THEMSELVES: Duration = Duration::from_secs(2);
+
+/// Stops a server that an ended process left running on this folder's data, and removes its
+/// lock file when another process has got its id. The folder's lock says that no living
+/// process wants it.
+pub(crate) async fn settle(
+    folder: &Folder,
+    binaries: &Binaries,
+    account: Account,
+) -> Result<(), LocalPostgresError> {
+    let data = folder.data();
+    let lock_file = data.join("postmaster.pid");
+    let Ok(text) = fs::read_to_string(&lock_file) else { return Ok(()) };
+    let pid: Option<u32> = text.lines().next().and_then(|line| line.trim().parse().ok());
+    let stop = [
+        "stop".as_ref(),
+        "-D".as_ref(),
+        data.as_os_str(),
+        "-m".as_ref(),
+        "fast".as_ref(),
+        "-w".as_ref(),
+        "-t".as_ref(),
+        "60".as_ref(),
+    ];
+    let pg_ctl = binaries.tool("pg_ctl");
+    let Some(pid) = pid else { return Ok(()) };
+    if !Path::new("/proc/self/cwd").exists() {
+        // Without /proc the tool decides; it fails when no such server runs.
+        drop(account.run("pg_ctl", &pg_ctl, stop).await);
+        return Ok(());
+    }
+    if works_in(pid, &data) {
+        match account.run("pg_ctl", &pg_ctl, stop).await {
+            Ok(_) => return Ok(()),
+            // Its guard may have stopped it: the lock file goes first, the process a moment later.
+            Err(error) if lock_file.exists() && works_in(pid, &data) => {
+                return Err(error);
+            }
+            Err(_) => {}
+        }
+    }
+    end(&data, Instant::now() + STOP_BOUND).await?;
+    // The server takes the lock file for its own matter, except when the id lives on as
+    // another process: that would keep it from starting for as long as that one runs.
+    if Path::new("/proc").join(pid.to_string()).exists() && lock_file.exists() {
+        fs::remove_file(&lock_file).doing("cannot remove", &lock_file)?;
+    }
+    Ok(())
+}
 
 /// Waits until no process of a server works in `data`. Those that are too busy to notice the
 /// death of their server are told to quit: they can commit nothing that a client still waits

@@ -234,38 +234,6 @@ impl Server {
         }
     }
 
-    pub(crate) fn config(&self, database: &str) -> tokio_postgres::Config {
-        let mut config = self.login(database);
-        config.host_path(self.sockets.path());
-        config
-    }
-
-    pub(crate) fn tcp_config(&self, database: &str) -> tokio_postgres::Config {
-        let mut config = self.login(database);
-        config.host("127.0.0.1");
-        config
-    }
-
-    fn login(&self, database: &str) -> tokio_postgres::Config {
-        let mut config = tokio_postgres::Config::new();
-        config.port(self.port).user(SUPERUSER).password(&self.plan.password).dbname(database);
-        config
-    }
-
-    pub(crate) fn url(&self, database: &str) -> String {
-        let database: String = database
-            .bytes()
-            .map(|byte| match byte {
-                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' | b'.' => {
-                    char::from(byte).to_string()
-                }
-                other => format!("%{other:02X}"),
-            })
-            .collect();
-        let password = &self.plan.password;
-        format!("postgresql://{SUPERUSER}:{password}@127.0.0.1:{}/{database}", self.port)
-    }
-
     pub(crate) fn plan(&self) -> &Plan {
         &self.plan
     }
@@ -328,52 +296,4 @@ fn is_ready(data: &Path, pid: u32) -> bool {
     let mut lines = text.lines();
     lines.next().and_then(|line| line.trim().parse().ok()) == Some(pid)
         && lines.nth(6).is_some_and(|line| line.trim() == "ready")
-}
-
-/// Stops a server that an ended process left running on this folder's data, and removes its
-/// lock file when another process has got its id. The folder's lock says that no living
-/// process wants it.
-pub(crate) async fn settle(
-    folder: &Folder,
-    binaries: &Binaries,
-    account: Account,
-) -> Result<(), LocalPostgresError> {
-    let data = folder.data();
-    let lock_file = data.join("postmaster.pid");
-    let Ok(text) = fs::read_to_string(&lock_file) else { return Ok(()) };
-    let pid: Option<u32> = text.lines().next().and_then(|line| line.trim().parse().ok());
-    let stop = [
-        "stop".as_ref(),
-        "-D".as_ref(),
-        data.as_os_str(),
-        "-m".as_ref(),
-        "fast".as_ref(),
-        "-w".as_ref(),
-        "-t".as_ref(),
-        "60".as_ref(),
-    ];
-    let pg_ctl = binaries.tool("pg_ctl");
-    let Some(pid) = pid else { return Ok(()) };
-    if !Path::new("/proc/self/cwd").exists() {
-        // Without /proc the tool decides; it fails when no such server runs.
-        drop(account.run("pg_ctl", &pg_ctl, stop).await);
-        return Ok(());
-    }
-    if orphans::works_in(pid, &data) {
-        match account.run("pg_ctl", &pg_ctl, stop).await {
-            Ok(_) => return Ok(()),
-            // Its guard may have stopped it: the lock file goes first, the process a moment later.
-            Err(error) if lock_file.exists() && orphans::works_in(pid, &data) => {
-                return Err(error);
-            }
-            Err(_) => {}
-        }
-    }
-    orphans::end(&data, Instant::now() + STOP_BOUND).await?;
-    // The server takes the lock file for its own matter, except when the id lives on as
-    // another process: that would keep it from starting for as long as that one runs.
-    if Path::new("/proc").join(pid.to_string()).exists() && lock_file.exists() {
-        fs::remove_file(&lock_file).doing("cannot remove", &lock_file)?;
-    }
-    Ok(())
 }

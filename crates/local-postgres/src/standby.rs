@@ -7,7 +7,8 @@ use crate::account::Account;
 use crate::error::LocalPostgresError;
 use crate::folder::{Folder, write_closed};
 use crate::options::StopMode;
-use crate::server::{self, Plan, SUPERUSER, Server};
+use crate::orphans;
+use crate::server::{Plan, SUPERUSER, Server};
 
 /// A hot standby that follows a [`Cluster`](crate::Cluster) by streaming; readable until it is
 /// promoted, a primary of its own from then on. Dropping it stops it as a cluster is stopped.
@@ -44,7 +45,7 @@ impl Standby {
             write_closed(&data.join("standby.signal"), "", account)?;
             folder.finish_data(&data)?;
         } else {
-            server::settle(&folder, &binaries, account).await?;
+            orphans::settle(&folder, &binaries, account).await?;
             if !signal.exists() {
                 return Err(LocalPostgresError::Promoted(folder.path().to_owned()));
             }

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::HISTORY;
 use super::event::{AuditEvent, Event};
-use super::filter::{COUNT, COUNT_TYPES, Filter, FilterParameters, PAGE, PAGE_TYPES};
+use super::filter::{COUNT, COUNT_TYPES, Filter, FilterParameters, PAGE, PAGE_TYPES, PLAN};
 use crate::app::App;
 use crate::platform::access::SignedIn;
 use crate::platform::heavy::{self, Permit};
@@ -97,6 +97,15 @@ pub(super) async fn history(
     Ok(response)
 }
 
+/// The cursor that leads behind `key` in the list that an address asks for, as an answer's `next` would; nothing when
+/// its parameters do not fit. For programs that know where to go on, such as a benchmark at the end of a long trail.
+pub fn cursor_behind(address: &http::Uri, key: Key) -> Option<String> {
+    let parameters = axum::extract::Query::<PageParameters>::try_from_uri(address).ok()?.0;
+    let PageParameters { from, to, actor, action, outcome, .. } = parameters;
+    let filter = Filter::parse(FilterParameters { from, to, actor, action, outcome }).ok()?;
+    Some(filter.scope().encode(key))
+}
+
 /// The page under its permit, which outlives it: it is freed with the last byte.
 async fn read(
     app: &App,
@@ -107,8 +116,13 @@ async fn read(
 ) -> ApiResult<(Bytes, Permit)> {
     let permit = heavy::claim(&app.heavy, &HISTORY, &who.user()).await?;
     let connection = app.pools.main().await?;
-    let bounds =
-        Bounds { permit: &permit, at_most: None, left, terminator: &app.pools.main, set_local: "" };
+    let bounds = Bounds {
+        permit: &permit,
+        at_most: None,
+        left,
+        terminator: &app.pools.main,
+        set_local: PLAN,
+    };
     let filter = filter.clone();
     let (ended, connection) = bounds
         .run(connection, |connection| {

@@ -4,9 +4,11 @@ mod event;
 mod export;
 mod filter;
 mod history;
+#[cfg(test)]
+mod tests;
 
 pub use event::AuditEvent;
-pub use history::AuditPage;
+pub use history::{AuditPage, cursor_behind};
 
 use std::time::Duration;
 
