@@ -84,6 +84,11 @@ impl Run {
         state.save(folder)?;
         let settings = settings(cluster, &state);
         print("Migrating ..")?;
+        // The whole server is ours, so the console's roles can be kept to the one database.
+        let superuser = schema::connect(&cluster.config("postgres")).await?;
+        superuser
+            .batch_execute("revoke connect on database postgres, template1 from public")
+            .await?;
         migrate::migrate(&settings).await?;
         if !state.is_seeded {
             print("Writing demo data ..")?;
