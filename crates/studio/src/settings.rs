@@ -220,3 +220,68 @@ fn environment_variable(name: &str) -> Option<String> {
 pub fn try_password() -> Option<String> {
     environment_variable("STUDIO_TRY_PASSWORD")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Settings, VARIABLES};
+
+    fn nothing(_: &str) -> Option<String> {
+        None
+    }
+
+    #[test]
+    fn without_anything_the_defaults_hold() {
+        let settings = Settings::from_text("", nothing).unwrap();
+        assert_eq!(settings.database.main_pool, 32);
+        assert_eq!(settings.installation_cap(), 8);
+        assert_eq!(settings.margin().as_secs(), 30);
+        assert_eq!(settings.limits.audit_export_rows, 1_000_000);
+    }
+
+    #[test]
+    fn the_installation_cap_is_a_quarter_of_the_pool_and_at_least_one() {
+        for (pool, cap) in [(1, 1), (3, 1), (4, 1), (8, 2), (33, 8)] {
+            let text = format!("[database]\nmain_pool = {pool}");
+            assert_eq!(Settings::from_text(&text, nothing).unwrap().installation_cap(), cap);
+        }
+    }
+
+    #[test]
+    fn the_environment_wins_over_the_file() {
+        let text = "[database]\nurl = 'file'\nmain_pool = 5\n[replica]\nname = 'file'";
+        let settings = Settings::from_text(text, |name| match name {
+            "STUDIO_DATABASE_URL" => Some("environment".to_owned()),
+            "STUDIO_DATABASE_MAIN_POOL" => Some("7".to_owned()),
+            // Empty is as good as not set.
+            "STUDIO_REPLICA_NAME" => Some(String::new()),
+            _ => None,
+        })
+        .unwrap();
+        assert_eq!(settings.database.url, "environment");
+        assert_eq!(settings.database.main_pool, 7);
+        assert_eq!(settings.replica.name.as_deref(), Some("file"));
+    }
+
+    #[test]
+    fn every_variable_sets_a_field_that_exists() {
+        for (wanted, ..) in VARIABLES {
+            let value = match *wanted {
+                "STUDIO_HTTP_LISTEN" => "127.0.0.1:1",
+                "STUDIO_CONSOLE_ACCEPT_AST_CHECK_ALONE" => "true",
+                _ => "1",
+            };
+            let set = |name: &str| (name == *wanted).then(|| value.to_owned());
+            Settings::from_text("", set).unwrap_or_else(|error| panic!("{wanted}: {error:#}"));
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let wrong = |text: &str| format!("{:#}", Settings::from_text(text, nothing).unwrap_err());
+        assert!(wrong("[database]\npool = 3").contains("unknown field `pool`"));
+        assert!(wrong("[http").contains("not TOML"));
+        let set = |name: &str| (name == "STUDIO_DATABASE_MAIN_POOL").then(|| "many".to_owned());
+        let error = format!("{:#}", Settings::from_text("", set).unwrap_err());
+        assert!(error.contains("STUDIO_DATABASE_MAIN_POOL must be a whole number"), "{error}");
+    }
+}

@@ -7,11 +7,15 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::app::App;
 use crate::platform::heavy::{RELEASE_PATIENCE, ReplicaState};
+use crate::platform::listener::Listener;
 use crate::platform::{schema, session, telemetry};
 use crate::settings::Settings;
 
 /// How often the housekeeping of sessions and of the audit trail runs.
 const HOUSEKEEPING: Duration = Duration::from_secs(10);
+
+/// Connections of the main pool that are opened before the first request.
+const WARM: usize = 4;
 
 /// How long stopped work may take to end: cancel, drain, outcome, release.
 const STOP_WORK: Duration = Duration::from_secs(12);
@@ -46,12 +50,13 @@ async fn serve(settings: Settings, until_input_ends: bool) -> anyhow::Result<()>
     let (mut terminate, mut interrupt) =
         (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let app = App::new(settings).await?;
+    app.pools.warm(WARM.min(app.pools.main.status().max_size)).await;
     let listener = tokio::net::TcpListener::bind(listen)
         .await
         .with_context(|| format!("listening on {listen}"))?;
     let address = listener.local_addr()?;
     app.tasks.spawn(housekeeping(app.clone()));
-    let server = axum::serve(listener, app.router())
+    let server = axum::serve(Listener(listener), app.router())
         .with_graceful_shutdown(app.shutdown.clone().cancelled_owned());
     let server = app.tasks.spawn(async move { server.await });
     tell(&app, ReplicaState::Ready).await;

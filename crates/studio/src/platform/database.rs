@@ -10,6 +10,13 @@ use tokio_postgres::NoTls;
 /// How long a request waits for a connection of the main pool.
 pub const CONNECTION_WAIT: Duration = Duration::from_secs(2);
 
+/// How long a new connection may take: on a loaded machine the password's exchange alone takes a while.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// What every session of the main pool is bounded by, unless its transaction says otherwise: the longest that a cheap
+/// request takes. A handler that was dropped leaves its statement behind, which must end too.
+const SESSION: &str = "-c statement_timeout=60s -c idle_in_transaction_session_timeout=60s";
+
 /// The pools of one replica.
 #[derive(Debug, Clone)]
 pub struct Pools {
@@ -20,8 +27,22 @@ pub struct Pools {
 
 impl Pools {
     /// Pools that connect when a connection is first needed.
-    pub fn new(main: tokio_postgres::Config, main_size: usize) -> Result<Self, anyhow::Error> {
+    ///
+    /// # Errors
+    /// When the size is none.
+    pub fn new(mut main: tokio_postgres::Config, main_size: usize) -> Result<Self, anyhow::Error> {
+        let options = main.get_options().map_or_else(String::new, |options| format!("{options} "));
+        main.options(format!("{options}{SESSION}"));
         Ok(Self { main: pool(main, main_size)? })
+    }
+
+    /// Opens some connections ahead, so that the first requests need not wait for them. Fewer are no harm.
+    pub async fn warm(&self, connections: usize) {
+        let opened =
+            futures_util::future::join_all((0..connections).map(|_| self.main.get())).await;
+        if let Some(Err(error)) = opened.into_iter().find(Result::is_err) {
+            tracing::warn!(error = %error, "Connections could not be opened ahead");
+        }
     }
 
     /// A connection of the main pool, waited for at most [`CONNECTION_WAIT`].
@@ -41,7 +62,7 @@ pub fn pool(config: tokio_postgres::Config, size: usize) -> Result<Pool, anyhow:
         .max_size(size)
         .runtime(Runtime::Tokio1)
         .wait_timeout(Some(CONNECTION_WAIT))
-        .create_timeout(Some(CONNECTION_WAIT))
+        .create_timeout(Some(CONNECT))
         .recycle_timeout(Some(CONNECTION_WAIT))
         .build()?;
     Ok(pool)

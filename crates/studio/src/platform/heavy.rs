@@ -1,6 +1,8 @@
 //! The limits on heavy requests, as Studio uses them.
 
-use std::time::Duration;
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 pub use pg_limits::{
@@ -43,6 +45,31 @@ pub async fn claim(
 ) -> Result<Permit, Problem> {
     match heavy.claim(endpoint, user).await? {
         Claim::Granted(permit) => Ok(permit),
-        Claim::Refused(refusal) => Err(refusal.into()),
+        Claim::Refused(refusal) => {
+            if is_first_this_minute(user) {
+                tracing::info!(
+                    user,
+                    endpoint = refusal.endpoint,
+                    scope = refusal.scope.as_str(),
+                    limit = refusal.limit,
+                    "A heavy request was refused"
+                );
+            }
+            Err(refusal.into())
+        }
     }
+}
+
+/// Who was told of in the log, and when. Metrics count every refusal; the log need not.
+static TOLD: LazyLock<Mutex<HashMap<String, Instant>>> = LazyLock::new(Mutex::default);
+
+fn is_first_this_minute(user: &str) -> bool {
+    const MINUTE: Duration = Duration::from_mins(1);
+    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+    told.retain(|_, when| when.elapsed() < MINUTE);
+    if told.contains_key(user) {
+        return false;
+    }
+    told.insert(user.to_owned(), Instant::now());
+    true
 }

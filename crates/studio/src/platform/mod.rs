@@ -5,6 +5,7 @@ pub mod account;
 pub mod audit;
 pub mod database;
 pub mod heavy;
+pub mod listener;
 pub mod paging;
 pub mod problem;
 pub mod request;

@@ -31,9 +31,8 @@ async fn every_route_admits_the_roles_that_its_permission_names_and_no_other() {
                 }
                 let status = answer(request).await.status;
                 let expected = match (route.access, role) {
-                    (Access::Public, _) => None,
-                    (_, None) => Some(StatusCode::UNAUTHORIZED),
-                    (Access::SignedIn, Some(_)) => None,
+                    (Access::SignedIn | Access::Needs(_), None) => Some(StatusCode::UNAUTHORIZED),
+                    (Access::Public, _) | (Access::SignedIn, Some(_)) => None,
                     (Access::Needs(permission), Some(role)) => {
                         (!role.permissions().contains(&permission)).then_some(StatusCode::FORBIDDEN)
                     }

@@ -57,12 +57,24 @@ impl Bed {
         self.address("studio_app", &self.studio)
     }
 
+    /// The same over the Unix socket, which asks for no password.
+    pub(crate) async fn app_socket_url(&self) -> String {
+        let folder = testkit::cluster().await.socket_folder().display().to_string();
+        let (port, database) = (self.port, self.studio.name());
+        format!("host='{folder}' port={port} user=studio_app dbname={database}")
+    }
+
+    /// The address of the limits' database as the role that serves.
+    pub(crate) fn limits_url(&self) -> String {
+        self.address("studio_app", &self.limits)
+    }
+
     fn command(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_studio"));
         command.args(arguments).env_clear();
         for (name, value) in [
             ("STUDIO_DATABASE_URL", self.app_url()),
-            ("STUDIO_DATABASE_LIMITS_URL", self.address("studio_app", &self.limits)),
+            ("STUDIO_DATABASE_LIMITS_URL", self.limits_url()),
             ("STUDIO_DATABASE_MIGRATION_URL", self.studio.url()),
             ("STUDIO_CONSOLE_VIEWER_URL", self.address("studio_console_viewer", &self.studio)),
             ("STUDIO_CONSOLE_OPERATOR_URL", self.address("studio_console_operator", &self.studio)),

@@ -1,5 +1,13 @@
 //! Studio from outside: real PostgreSQL, real processes, requests over the network.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "what tests share fails the test at once"
+)]
+
 mod access;
 mod bed;
 mod commands;
@@ -9,3 +17,4 @@ mod routes;
 mod shutdown;
 mod sign_in;
 mod sql_console;
+mod work;

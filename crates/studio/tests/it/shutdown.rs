@@ -33,15 +33,15 @@ async fn a_replica_told_to_stop_ends_well_and_gives_its_permits_back() {
         .await
         .unwrap();
     assert_eq!((row.get("outcome"), row.get("bound")), ("failed", "replica shut down"));
-    let replicas = anna.at(&other).get("/api/v1/replicas").await.json();
-    let mut states: Vec<&str> = replicas["replicas"]
+    let registry = anna.at(&other).get("/api/v1/replicas").await.json();
+    let mut seen: Vec<&str> = registry["replicas"]
         .as_array()
         .unwrap()
         .iter()
         .map(|replica| replica["state"].as_str().unwrap())
         .collect();
-    states.sort_unstable();
-    assert_eq!(states, ["ready", "stopped"]);
+    seen.sort_unstable();
+    assert_eq!(seen, ["ready", "stopped"]);
 }
 
 #[tokio::test]

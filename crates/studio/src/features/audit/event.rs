@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn harmless_cells_stay_as_they_are() {
-        for cell in ["", "orders.in", "1-2", "a=b", "{\"a\": -1}'", "'=1"] {
+        for cell in ["", "orders.in", "1-2", "a=b", "{\"a\": -1}'"] {
             assert!(!csv(cell).trim_start_matches('"').starts_with("'="), "{cell:?}");
         }
         assert_eq!(csv("orders.in"), "orders.in");

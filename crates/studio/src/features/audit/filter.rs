@@ -114,6 +114,11 @@ impl Statements {
     }
 }
 
+/// A plan for the very values, and one that follows an index in its order: a generic plan knows neither how few rows
+/// are wanted nor how rare a value is, and sorting reads everything that a filter leaves.
+pub(super) const PLAN: &str = "set local plan_cache_mode = force_custom_plan; set local jit = off; \
+     set local enable_seqscan = off; set local enable_bitmapscan = off; set local enable_sort = off;";
+
 /// One page.
 pub(super) static PAGE: LazyLock<Statements> =
     LazyLock::new(|| Statements::new(include_str!("queries/page.sql")));

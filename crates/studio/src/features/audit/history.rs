@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::HISTORY;
 use super::event::{AuditEvent, Event};
-use super::filter::{COUNT, COUNT_TYPES, Filter, FilterParameters, PAGE, PAGE_TYPES};
+use super::filter::{COUNT, COUNT_TYPES, Filter, FilterParameters, PAGE, PAGE_TYPES, PLAN};
 use crate::app::App;
 use crate::platform::access::SignedIn;
 use crate::platform::heavy::{self, Permit};
@@ -116,8 +116,13 @@ async fn read(
 ) -> ApiResult<(Bytes, Permit)> {
     let permit = heavy::claim(&app.heavy, &HISTORY, &who.user()).await?;
     let connection = app.pools.main().await?;
-    let bounds =
-        Bounds { permit: &permit, at_most: None, left, terminator: &app.pools.main, set_local: "" };
+    let bounds = Bounds {
+        permit: &permit,
+        at_most: None,
+        left,
+        terminator: &app.pools.main,
+        set_local: PLAN,
+    };
     let filter = filter.clone();
     let (ended, connection) = bounds
         .run(connection, |connection| {

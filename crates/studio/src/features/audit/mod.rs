@@ -4,6 +4,8 @@ mod event;
 mod export;
 mod filter;
 mod history;
+#[cfg(test)]
+mod tests;
 
 pub use event::AuditEvent;
 pub use history::{AuditPage, cursor_behind};

@@ -1,17 +1,23 @@
 //! `POST /api/v1/session`: signing in.
 
+use std::time::Duration;
+
 use axum::extract::State;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use serde::Deserialize;
+use serde_json::json;
 
 use super::Me;
 use crate::app::App;
 use crate::platform::access::SignedIn;
 use crate::platform::account::{self, AccountName};
-use crate::platform::audit::Action;
+use crate::platform::audit::{Action, Outcome};
 use crate::platform::problem::{ApiResult, Problem, ProblemDocument};
 use crate::platform::request::{Json, RequestId};
 use crate::platform::session::{self, SessionId};
+
+/// The longest that a sign-in takes: the total time limit of a cheap request.
+const BOUND: Duration = Duration::from_mins(1);
 
 /// A name and its password.
 #[derive(Deserialize, utoipa::ToSchema)]
@@ -45,9 +51,16 @@ pub(super) async fn create(
         app.passwords.check(found, credentials.password).await?.ok_or_else(wrong_credentials)?;
 
     let who = SignedIn { account: account.id, name: account.name, role: account.role, request_id };
-    app.audit.record(&who, Action::SignIn, "session", serde_json::json!({})).await?;
+    let event = app.audit.begin(&who, Action::SignIn, "session", json!({}), BOUND).await?;
     let before = SessionId::of(&headers, &app.settings.http);
-    let id = session::begin(&app, who.account, before.as_ref()).await?;
+    let id = match session::begin(&app, who.account, before.as_ref()).await {
+        Ok(id) => id,
+        Err(problem) => {
+            event.finish(Outcome::Failed { reason: "database", rows: 0 }).await;
+            return Err(problem);
+        }
+    };
+    event.finish(Outcome::Complete { rows: 0 }).await;
     let cookie = session::cookie(&id, &app.settings.http)?;
     Ok(([(header::SET_COOKIE, cookie)], axum::Json(Me::from(who))))
 }

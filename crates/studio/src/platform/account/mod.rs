@@ -34,9 +34,15 @@ impl AccountName {
         if text.len() > NAME_CHARACTERS * 4 {
             return None;
         }
-        // Upper then lower, character by character, joins what lower case alone keeps apart (sharp s, final sigma).
-        let folded: String =
-            text.nfkc().flat_map(char::to_uppercase).flat_map(char::to_lowercase).nfkc().collect();
+        // Lower, upper, lower, character by character, joins what lower case alone keeps apart: the two forms of sharp s
+        // and their `ss`, the two small sigmas.
+        let folded: String = text
+            .nfkc()
+            .flat_map(char::to_lowercase)
+            .flat_map(char::to_uppercase)
+            .flat_map(char::to_lowercase)
+            .nfkc()
+            .collect();
         let name = folded.trim();
         let is_name = !name.is_empty()
             && name.chars().count() <= NAME_CHARACTERS

@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::super::EXPORT;
-use super::super::filter::Filter;
+use super::super::filter::{Filter, PLAN};
 use super::body::{Piece, Progress};
 use super::format::Format;
 use super::pieces::{self, End, PIECE_BYTES, Place, Read};
@@ -173,7 +173,7 @@ impl Export {
             at_most: Some(remaining),
             left: &self.left,
             terminator: &self.app.pools.main,
-            set_local: "",
+            set_local: PLAN,
         };
         let (filter, format) = (self.filter.clone(), self.format);
         let (ended, connection) = bounds

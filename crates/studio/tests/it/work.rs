@@ -1,0 +1,160 @@
+//! Bounded work: how it is stopped, and what it leaves behind.
+
+use std::time::Duration;
+
+use futures_util::{FutureExt as _, StreamExt as _, TryStreamExt as _};
+use studio::app::App;
+use studio::platform::heavy::{self, Permit};
+use studio::platform::work::{Bounds, Ended};
+use studio::settings::Settings;
+use testkit::wait_until;
+use tokio_util::sync::CancellationToken;
+
+use crate::bed::{Bed, PATIENCE};
+
+/// An application of this process, with one connection.
+async fn app(bed: &Bed) -> App {
+    let mut settings = Settings::default();
+    // The socket: what is tested opens many connections, and each would cost a password's exchange.
+    settings.database.url = bed.app_socket_url().await;
+    settings.database.limits_url = bed.limits_url();
+    settings.database.main_pool = 1;
+    settings.limits.installation_cap = Some(8);
+    App::new(settings).await.unwrap()
+}
+
+async fn permit(app: &App) -> Permit {
+    heavy::claim(&app.heavy, &studio::features::audit::EXPORT, "tester").await.unwrap()
+}
+
+fn bounds<'a>(app: &'a App, permit: &'a Permit, left: &'a CancellationToken) -> Bounds<'a> {
+    Bounds { permit, at_most: None, left, terminator: &app.pools.main, set_local: "" }
+}
+
+#[tokio::test]
+async fn nothing_of_a_transaction_reaches_the_next_borrower() {
+    let bed = Bed::new().await;
+    let app = app(&bed).await;
+    let (permit, left) = (permit(&app).await, CancellationToken::new());
+    let bounds =
+        Bounds { set_local: "set local work_mem = '1MB';", ..bounds(&app, &permit, &left) };
+    let before = shown(&app).await;
+    let connection = app.pools.main().await.unwrap();
+    let (ended, connection) = bounds
+        .run(connection, |connection| {
+            async move {
+                let sql =
+                    "select current_setting('work_mem'), current_setting('statement_timeout')";
+                let row = connection.query_one(sql, &[]).await?;
+                Ok((row.get::<_, String>(0), row.get::<_, String>(1)))
+            }
+            .boxed()
+        })
+        .await;
+    let Ended::Done((work_mem, timeout)) = ended else { panic!("{ended:?}") };
+    assert_eq!(work_mem, "1MB");
+    assert_ne!(timeout, "1min");
+    drop(connection.expect("given back"));
+    // The same session, as it was.
+    assert_eq!(shown(&app).await, before);
+}
+
+/// What a borrower of the one connection finds.
+async fn shown(app: &App) -> Vec<String> {
+    let sql = "select current_setting('statement_timeout'), current_setting('work_mem'), \
+               current_setting('transaction_read_only'), pg_backend_pid()::text";
+    let row = app.pools.main().await.unwrap().query_one(sql, &[]).await.unwrap();
+    (0..4).map(|column| row.get(column)).collect()
+}
+
+#[tokio::test]
+async fn a_query_is_stopped_at_an_earlier_deadline_and_its_connection_closed() {
+    let bed = Bed::new().await;
+    let app = app(&bed).await;
+    let (permit, left) = (permit(&app).await, CancellationToken::new());
+    let bounds =
+        Bounds { at_most: Some(Duration::from_millis(200)), ..bounds(&app, &permit, &left) };
+    let (ended, connection) = bounds
+        .run(app.pools.main().await.unwrap(), |connection| {
+            connection.batch_execute("select pg_sleep(60)").boxed()
+        })
+        .await;
+    assert!(matches!(ended, Ended::TimeBound), "{ended:?}");
+    assert!(connection.is_none());
+    assert_eq!(sleeping(&bed).await, 0);
+    app.pools.main().await.unwrap().execute("select 1", &[]).await.unwrap();
+}
+
+async fn sleeping(bed: &Bed) -> usize {
+    let sql = "select from pg_stat_activity where datname = current_database() \
+               and usename = 'studio_app' and state = 'active'";
+    bed.client().await.query(sql, &[]).await.unwrap().len()
+}
+
+#[tokio::test]
+async fn a_backend_that_is_blocked_on_sending_is_ended() {
+    let bed = Bed::new().await;
+    let app = app(&bed).await;
+    let (permit, left) = (permit(&app).await, CancellationToken::new());
+    let bounds =
+        Bounds { at_most: Some(Duration::from_millis(500)), ..bounds(&app, &permit, &left) };
+    let (ended, connection) = bounds
+        .run(app.pools.main().await.unwrap(), |connection| {
+            async move {
+                let endless = "select repeat('x', 8192) from generate_series(1, 100000000)";
+                let rows = connection.query_raw(endless, Vec::<i32>::new()).await?;
+                let mut rows = std::pin::pin!(rows);
+                rows.try_next().await?;
+                // Reads no further, as a careless reader would: the server's buffers fill up, and no cancel helps.
+                std::future::pending::<()>().await;
+                drop(rows.next().await);
+                Ok(())
+            }
+            .boxed()
+        })
+        .await;
+    assert!(matches!(ended, Ended::TimeBound), "{ended:?}");
+    assert!(connection.is_none());
+    wait_until("the backend to end", PATIENCE, || async { sleeping(&bed).await == 0 }).await;
+}
+
+/// Cancels that race with the end of their query.
+const RACES: u32 = 500;
+
+#[tokio::test]
+async fn no_borrower_sees_the_cancel_of_another() {
+    let bed = Bed::new().await;
+    let app = app(&bed).await;
+    let permit = permit(&app).await;
+    let (mut done, mut stopped) = (0, 0);
+    for race in 0..RACES {
+        let left = CancellationToken::new();
+        let bounds = bounds(&app, &permit, &left);
+        let leave = left.clone();
+        // The query takes about as long as it takes until its client leaves.
+        let leaving = tokio::spawn(async move {
+            for _ in 0..race % 40 {
+                tokio::task::yield_now().await;
+            }
+            leave.cancel();
+        });
+        let (ended, connection) = bounds
+            .run(app.pools.main().await.unwrap(), |connection| {
+                connection.batch_execute("select 1").boxed()
+            })
+            .await;
+        leaving.await.unwrap();
+        match ended {
+            Ended::Done(()) => done += 1,
+            Ended::ClientLeft => stopped += 1,
+            other @ (Ended::TimeBound
+            | Ended::Administrator
+            | Ended::RecoveryConflict
+            | Ended::Failed(_)) => panic!("race {race}: {other:?}"),
+        }
+        drop(connection);
+        // The pool has one connection: this is the next borrower.
+        app.pools.main().await.unwrap().execute("select 2", &[]).await.unwrap();
+    }
+    assert!(done > 0 && stopped > 0, "{done} done, {stopped} stopped: the race is none");
+}
