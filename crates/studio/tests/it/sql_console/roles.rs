@@ -1,7 +1,7 @@
 //! What the login roles can do when nothing checks their SQL.
 
 use studio::features::sql_console::catalogue::VIEWS;
-use studio::features::sql_console::console_roles::{ConsoleRole, verify};
+use studio::features::sql_console::console_roles::{ConsoleRole, set_up, verify};
 use studio::platform::access::Role;
 
 use super::{ask, bed, login, login_role, session};
@@ -106,6 +106,7 @@ async fn each_dangerous_call_under_each_role_is_refused() {
         client.batch_execute("set default_transaction_read_only = off").await.unwrap();
         for sql in DANGEROUS {
             let error = client.batch_execute(sql).await.expect_err(sql);
+            client.batch_execute("rollback").await.unwrap();
             let refused = error.code().map(|code| code.code().to_owned());
             // Insufficient privilege; a setting, a role or a rule that says the same; no such relation or
             // schema, where one may not even be looked up.
@@ -237,6 +238,54 @@ async fn verify_finds_nothing_after_the_set_up_and_each_thing_that_is_undone() {
         assert!(found.iter().any(|found| found.contains(sentence)), "{undo}: {found:?}");
     }
     assert_eq!(blocking().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn an_owner_that_is_no_superuser_gets_a_set_up_that_verify_does_not_pass() {
+    let bed = bed().await;
+    // A database of its own, because what was revoked in this one stays revoked.
+    let other = testkit::TestDatabase::empty().await;
+    let superuser = other.client().await;
+    superuser
+        .batch_execute(&format!(
+            "create role modest login createrole; alter database \"{}\" owner to modest",
+            other.name()
+        ))
+        .await
+        .unwrap();
+    let mut owner = other.config();
+    owner.user("modest");
+    let (owner, connection) = owner.connect(tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    // The views alone, over nothing: this test is about what surrounds them.
+    for view in VIEWS {
+        let columns: Vec<String> = view
+            .columns
+            .iter()
+            .map(|column| format!("null::{} as {}", column.data_type, column.name))
+            .collect();
+        let view = format!("create view console.{} as select {}", view.name, columns.join(", "));
+        owner.batch_execute(&format!("create schema if not exists console; {view}")).await.unwrap();
+    }
+    let modest: Vec<ConsoleRole> = roles()
+        .into_iter()
+        .map(|role| ConsoleRole { login: format!("modest_{}", role.role.name()), ..role })
+        .collect();
+    set_up(&owner, &modest, "studio_app", &[]).await.unwrap();
+    let findings = verify(&owner, &modest).await.unwrap();
+    let blocking: Vec<&str> = findings
+        .iter()
+        .filter(|finding| finding.is_blocking)
+        .map(|finding| finding.sentence.as_str())
+        .collect();
+    for expected in [
+        "The role modest_viewer may call pg_notify(text,text).",
+        "The role modest_viewer lacks the setting temp_file_limit=256MB.",
+    ] {
+        assert!(blocking.contains(&expected), "{expected}: {blocking:?}");
+    }
+    assert!(!blocking.iter().any(|sentence| sentence.contains("does not exist")), "{blocking:?}");
+    drop(bed);
 }
 
 #[tokio::test]

@@ -44,14 +44,16 @@ pub async fn set_up(
     let database: String = client.query_one("select current_database()::text", &[]).await?.get(0);
     let app = quoted(app);
     let restrict = RESTRICT.replace("{database}", &quoted(&database)).replace("{app}", &app);
-    run(client, &restrict).await.context("taking from everybody what only Studio needs")?;
+    run_as_allowed(client, &restrict)
+        .await
+        .context("taking from everybody what only Studio needs")?;
     for database in private {
         let database = quoted(database);
         let statements = format!(
-            "revoke connect, temporary on database {database} from public; \
-             grant connect on database {database} to {app}"
+            "revoke connect, temporary on database {database} from public;\n\
+             grant connect on database {database} to {app};\n"
         );
-        run(client, &statements).await.context("closing the other databases")?;
+        run_as_allowed(client, &statements).await.context("closing the other databases")?;
     }
     restrict_functions(client, &app).await.context("taking dangerous functions from everybody")?;
     for role in roles {
@@ -74,7 +76,7 @@ async fn restrict_functions(client: &Client, app: &str) -> anyhow::Result<()> {
             writeln!(statements, "grant execute on function {signature} to pg_read_all_stats;")?;
         }
     }
-    run(client, &statements).await?;
+    run_as_allowed(client, &statements).await?;
     Ok(())
 }
 
@@ -90,12 +92,30 @@ async fn make(client: &Client, role: &ConsoleRole, database: &str) -> anyhow::Re
         run(client, row.get(0)).await?;
     }
     let login = quoted(&role.login);
-    run(client, &ROLE_SETTINGS.replace("{role}", &login)).await?;
+    run_as_allowed(client, &ROLE_SETTINGS.replace("{role}", &login)).await?;
     let mut grants = GRANTS.replace("{role}", &login).replace("{database}", &quoted(database));
     for view in Catalogue::ALL.readable_by(role.role) {
         writeln!(grants, "grant select on console.{} to {login};", quoted(view.name))?;
     }
     run(client, &grants).await?;
+    Ok(())
+}
+
+/// Runs statements, one a line. Where the owner is no superuser some are refused: then each that is
+/// allowed runs, and [`super::verify`] names what is missing.
+async fn run_as_allowed(client: &Client, statements: &str) -> Result<(), tokio_postgres::Error> {
+    match run(client, statements).await {
+        Err(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {}
+        other => return other,
+    }
+    for statement in statements.lines() {
+        match run(client, statement).await {
+            Err(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
+                tracing::warn!(statement, "The owner of the database may not do this");
+            }
+            other => other?,
+        }
+    }
     Ok(())
 }
 
