@@ -110,7 +110,11 @@ impl Export {
         loop {
             // Nothing was read within the bound: the file ends here, with its mark.
             let Some(Read { bytes, rows, place, end }) = read.take() else {
-                return self.end(BytesMut::new(), 0, End::Cut(Bound::Time), total, deadline).await;
+                let mut bytes = BytesMut::new();
+                if is_first {
+                    self.format.begin(&mut bytes);
+                }
+                return self.end(bytes, 0, End::Cut(Bound::Time), total, deadline).await;
             };
             if let Some(end) = end {
                 return self.end(bytes, rows, end, total, deadline).await;
@@ -218,14 +222,18 @@ impl Export {
         self.format.end(why, total, &mut bytes);
         let piece = Piece { bytes: bytes.freeze(), rows, is_last: true };
         let taken = async {
-            if self.sender.send(piece).await.is_ok() {
-                // The body is dropped when the connection has its last byte, or is gone.
-                self.sender.closed().await;
-            }
+            self.sender.send(piece).await.ok();
+            std::future::pending::<()>().await;
         };
-        // An end before the bound also has until the bound to leave.
-        if tokio::time::timeout_at(deadline + MARK, taken).await.is_err() {
-            tracing::info!("An export's client did not take its end in time");
+        tokio::select! {
+            biased;
+            // The body is dropped when the connection has its last byte, or is gone, and its token with it; a replica
+            // that has no more time cancels the token too.
+            () = self.left.cancelled() => {}
+            // An end before the bound also has until the bound to leave.
+            _ = tokio::time::timeout_at(deadline + MARK, taken) => {
+                tracing::info!("An export's client did not take its end in time");
+            }
         }
         if self.progress.is_whole() { Ok((end, total)) } else { Err(self.left()) }
     }
