@@ -11,7 +11,7 @@ use tokio_postgres::Client;
 use crate::fixture::{PATIENCE, database, live, wait_for_live};
 
 /// A hundred thousand claims take a while on two busy cores.
-const CLAIMERS_PATIENCE: Duration = Duration::from_secs(600);
+const CLAIMERS_PATIENCE: Duration = Duration::from_mins(10);
 
 /// A program of `examples/`, which cargo builds beside this test.
 pub(crate) fn example(name: &str) -> PathBuf {
