@@ -119,18 +119,18 @@ impl Expressions {
 /// The column's name and its values, or the SQLSTATE of the error.
 async fn outcome(client: &Client, sql: &str) -> String {
     match client.simple_query(sql).await {
-        Ok(messages) => messages
-            .iter()
-            .filter_map(|message| match message {
-                SimpleQueryMessage::Row(row) => Some(
-                    (0..row.len())
-                        .map(|i| format!("{}={:?} ", row.columns()[i].name(), row.get(i)))
-                        .collect(),
-                ),
-                _ => None,
-            })
-            .collect::<Vec<String>>()
-            .join("\n"),
+        Ok(messages) => {
+            let mut rows = Vec::new();
+            for message in messages {
+                if let SimpleQueryMessage::Row(row) = message {
+                    let cells = (0..row.len()).map(|index| {
+                        format!("{}={:?}", row.columns()[index].name(), row.get(index))
+                    });
+                    rows.push(cells.collect::<Vec<_>>().join(" "));
+                }
+            }
+            rows.join("\n")
+        }
         Err(error) => format!("error {:?}", error.code()),
     }
 }

@@ -18,7 +18,7 @@ fn kib(replica: &Replica, name: &str) -> u64 {
 async fn growth(replica: &Replica, browser: &Session, before: u64, sql: &str) -> u64 {
     // Forgets the highest figure so far.
     fs::write(format!("/proc/{}/clear_refs", replica.process.id()), "5").unwrap();
-    let response = question(&browser, sql).send().await.unwrap();
+    let response = question(browser, sql).send().await.unwrap();
     assert_eq!(response.status(), 200);
     let body = response.bytes().await.unwrap();
     assert!(body.len() <= 32 << 20);

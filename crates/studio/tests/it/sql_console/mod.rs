@@ -23,7 +23,7 @@ const ENDLESS: &str = "with recursive n(i) as materialized \
 
 /// `with … d as …, n as …`: a text of 900,000 characters named `x`, and the numbers to 10,000 named `i`.
 fn long_text() -> String {
-    let ten = vec!["x"; 10].join("||");
+    let ten = ["x"; 10].join("||");
     format!(
         "with recursive a as materialized (select '{}' as x), b as materialized (select {ten} as x from a), \
          c as materialized (select {ten} as x from b), d as materialized (select {ten} as x from c), \
