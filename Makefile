@@ -18,11 +18,11 @@ show: ## Against `make run`: 20 queries and exports of one user at once; who is 
 	target/release/studio demo show
 
 test: setup ## All tests: real PostgreSQL, real processes
-	cargo test --workspace --all-features
+	cargo test --workspace --features pg-limits/axum
 
 check: ## Formatting and lints
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --all-features -- -D warnings
+	cargo clippy --workspace --all-targets --features pg-limits/axum -- -D warnings
 
 bench-permits: setup ## What a permit costs, beside two trivial upserts
 	cargo run --release -q -p bench --bin bench-permits

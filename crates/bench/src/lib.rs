@@ -3,7 +3,7 @@
 mod machine;
 mod verdict;
 
-pub use machine::describe;
+pub use machine::{describe, load};
 pub use verdict::Verdicts;
 
 /// The middle value of a few runs.

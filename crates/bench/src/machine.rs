@@ -19,3 +19,9 @@ pub fn describe() -> String {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     format!("{cores} cores of {model}, {} GiB, Linux {}", kib >> 20, kernel.trim())
 }
+
+/// How busy the machine is with everything that runs on it: its load average over a minute.
+pub fn load() -> String {
+    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    load.split(' ').next().unwrap_or_default().to_owned()
+}

@@ -5,6 +5,8 @@
 //! Run several at once against one database: together they are the replicas of a service. With
 //! `--together 4` each begins when four are ready. Ends with one line of figures.
 
+#![expect(clippy::print_stderr, reason = "whoever runs it wants to know what failed")]
+
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

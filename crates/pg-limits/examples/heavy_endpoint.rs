@@ -3,6 +3,8 @@
 //! `heavy_endpoint DATABASE 127.0.0.1:7001` and `heavy_endpoint DATABASE 127.0.0.1:7002`; then
 //! `curl -H 'x-user: ada' 127.0.0.1:7001/report` three times at once, on either.
 
+#![expect(clippy::print_stdout, reason = "an example says where it listens")]
+
 use std::time::Duration;
 
 use axum::{Router, http::Request, routing::get};

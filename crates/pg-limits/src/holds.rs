@@ -51,12 +51,12 @@ mod tests {
     #[test]
     fn short_holds_shorten_the_wait_and_bounds_hold() {
         let holds = Holds::default();
-        let unknown = holds.retry_after("sql", Duration::from_secs(300));
+        let unknown = holds.retry_after("sql", Duration::from_mins(5));
         assert!((LONGEST..LONGEST.mul_f64(1.5)).contains(&unknown));
         for _ in 0..100 {
             holds.record("sql", Duration::from_secs(2));
         }
-        let four = holds.retry_after("sql", Duration::from_secs(300));
+        let four = holds.retry_after("sql", Duration::from_mins(5));
         assert!((Duration::from_secs(4)..Duration::from_secs(6)).contains(&four));
         let soon = holds.retry_after("sql", Duration::from_millis(3));
         assert!((SHORTEST..SHORTEST.mul_f64(1.5)).contains(&soon));

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![warn(missing_docs, clippy::missing_errors_doc)]
 
+mod claim;
 mod clock;
 mod config;
 mod endpoint;

@@ -20,7 +20,7 @@ type Chunks = mpsc::Sender<Result<Bytes, std::io::Error>>;
 
 /// A service whose body is what the test sends it; its address, and the bodies as they begin.
 async fn serve(heavy: &HeavyRequests, endpoint: Endpoint) -> (String, mpsc::Receiver<Chunks>) {
-    let (begin, began) = mpsc::channel(8);
+    let (begin, bodies) = mpsc::channel(8);
     let user = |request: &Request<Body>| {
         request.headers().get("x-user").and_then(|user| user.to_str().ok()).map(str::to_owned)
     };
@@ -42,7 +42,7 @@ async fn serve(heavy: &HeavyRequests, endpoint: Endpoint) -> (String, mpsc::Rece
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     tokio::spawn(async move { axum::serve(listener, app).await });
-    (address, began)
+    (address, bodies)
 }
 
 async fn ask(address: &str, user: &str) -> TcpStream {
@@ -64,12 +64,12 @@ async fn answer(stream: &mut TcpStream) -> String {
 async fn a_permit_lives_until_the_last_byte_of_the_body_and_a_refusal_names_the_limit() {
     let database = database().await;
     let heavy = HeavyRequests::connect(config(&database, WORK, 8)).await.unwrap();
-    let (address, mut began) = serve(&heavy, WORK).await;
+    let (address, mut bodies) = serve(&heavy, WORK).await;
     let client = database.client().await;
     let mut first = ask(&address, "ada").await;
-    let body = began.recv().await.unwrap();
+    let body = bodies.recv().await.unwrap();
     let _second = ask(&address, "ada").await;
-    let _other = began.recv().await.unwrap();
+    let _other = bodies.recv().await.unwrap();
     assert_eq!(live(&client).await, 2);
     let refusal = answer(&mut ask(&address, "ada").await).await;
     assert!(refusal.starts_with("HTTP/1.1 429"), "{refusal}");
@@ -94,10 +94,10 @@ async fn a_permit_lives_until_the_last_byte_of_the_body_and_a_refusal_names_the_
 async fn a_body_that_fails_frees_its_permit_and_never_ends_cleanly() {
     let database = database().await;
     let heavy = HeavyRequests::connect(config(&database, WORK, 8)).await.unwrap();
-    let (address, mut began) = serve(&heavy, WORK).await;
+    let (address, mut bodies) = serve(&heavy, WORK).await;
     let client = database.client().await;
     let mut stream = ask(&address, "ada").await;
-    let body = began.recv().await.unwrap();
+    let body = bodies.recv().await.unwrap();
     body.send(Ok(Bytes::from_static(b"half"))).await.unwrap();
     body.send(Err(std::io::Error::other("the database went"))).await.unwrap();
     let text = answer(&mut stream).await;
@@ -109,10 +109,10 @@ async fn a_body_that_fails_frees_its_permit_and_never_ends_cleanly() {
 async fn a_client_that_leaves_frees_its_permit() {
     let database = database().await;
     let heavy = HeavyRequests::connect(config(&database, WORK, 8)).await.unwrap();
-    let (address, mut began) = serve(&heavy, WORK).await;
+    let (address, mut bodies) = serve(&heavy, WORK).await;
     let client = database.client().await;
     let stream = ask(&address, "ada").await;
-    let body = began.recv().await.unwrap();
+    let body = bodies.recv().await.unwrap();
     assert_eq!(live(&client).await, 1);
     drop(stream);
     wait_for_live(&client, 0).await;
@@ -124,10 +124,10 @@ async fn a_client_that_stops_reading_is_bounded() {
     let database = database().await;
     let brief = Endpoint::new("work", 2, Duration::from_millis(500));
     let heavy = HeavyRequests::connect(config(&database, brief, 8)).await.unwrap();
-    let (address, mut began) = serve(&heavy, brief).await;
+    let (address, mut bodies) = serve(&heavy, brief).await;
     let client = database.client().await;
     let mut stream = ask(&address, "ada").await;
-    let body = began.recv().await.unwrap();
+    let body = bodies.recv().await.unwrap();
     // The client reads nothing, so the socket fills and nobody polls the body any more.
     let filling = tokio::spawn(async move {
         let chunk = Bytes::from(vec![b'x'; 1 << 20]);

@@ -1,5 +1,7 @@
 //! The limits on a real PostgreSQL, from one process and from many.
 
+#![cfg(test)] // What clippy allows in tests it then allows in their fixtures too.
+
 mod caps;
 mod claims;
 mod faults;

@@ -11,7 +11,7 @@ use tokio_postgres::Client;
 use crate::fixture::{PATIENCE, database, live, wait_for_live};
 
 /// A hundred thousand claims take a while on two busy cores.
-const CLAIMERS_PATIENCE: Duration = Duration::from_secs(600);
+const CLAIMERS_PATIENCE: Duration = Duration::from_mins(10);
 
 /// A program of `examples/`, which cargo builds beside this test.
 pub(crate) fn example(name: &str) -> PathBuf {
@@ -187,7 +187,7 @@ async fn a_replica_paused_past_its_lease_stops_its_work_and_harms_nobody_when_it
     wait_for_live(&client, 2).await;
     replica.pause().await;
     wait_for_live(&client, 0).await;
-    let two = pg_limits::Endpoint::new("work", 2, std::time::Duration::from_secs(60));
+    let two = pg_limits::Endpoint::new("work", 2, Duration::from_mins(1));
     let heavy = crate::fixture::connect(&database, two, 64).await;
     let _successors = (
         crate::fixture::granted(&heavy, &two, "user-0").await,
@@ -285,10 +285,9 @@ async fn replicas_whose_clocks_are_five_minutes_off_keep_the_cap_and_the_leases(
     observe(&client).await;
     let arguments = "--clients 4 --users 1 --cap 3 --installation 32 --claims 500 --hold-ms 1 \
         --together 2 --say-time";
-    let (early, late) = tokio::join!(
-        claimer_off_by(&database.url(), -5, arguments),
-        claimer_off_by(&database.url(), 5, arguments),
-    );
+    let url = database.url();
+    let (early, late) =
+        tokio::join!(claimer_off_by(&url, -5, arguments), claimer_off_by(&url, 5, arguments));
     for replica in [early, late] {
         let line = replica.wait_for_line(|line| line.starts_with("granted=")).await;
         assert!(line.contains(" stopped=0 ") && line.contains(" unproved=0 "), "{line}");
@@ -298,7 +297,7 @@ async fn replicas_whose_clocks_are_five_minutes_off_keep_the_cap_and_the_leases(
     // One that is killed leaves leases that end by the database's clock, whatever its own said.
     let arguments = "--clients 2 --users 1 --cap 3 --installation 32 --claims 9 --hold-ms 60000 \
         --bound-ms 1000 --margin-ms 500 --say-time";
-    let replica = claimer_off_by(&database.url(), 5, arguments).await;
+    let replica = claimer_off_by(&url, 5, arguments).await;
     wait_for_live(&client, 2).await;
     replica.kill_9();
     wait_for_live(&client, 0).await;

@@ -64,7 +64,7 @@ async fn holders_of_permits_are_shown_to_administrators_and_to_themselves() {
     let bed = Bed::new().await;
     bed.accounts().await;
     let replica = bed.replica().await;
-    bed.events(60_000).await;
+    bed.large_events().await;
     let operator = replica.sign_in("operator").await;
     // Not read: the permit is held while the rest waits to be sent.
     let export = operator.request(http::Method::GET, "/api/v1/audit/export").send().await.unwrap();

@@ -14,6 +14,8 @@ use tokio_postgres::Client;
 
 pub(crate) const PASSWORD: &str = "a password for tests";
 pub(crate) const ROLE_PASSWORD: &str = "only-for-tests";
+/// How many events [`Bed::large_events`] writes.
+pub(crate) const LARGE: i64 = 60_000;
 /// How long a test waits for a state.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -131,8 +133,18 @@ impl Bed {
 
     /// Writes finished events, one a second, the newest an hour ago; `actor` is `even` or `odd`.
     pub(crate) async fn events(&self, count: i64) {
+        self.padded_events(count, 0).await;
+    }
+
+    /// Writes events whose export is far larger than what the sockets between client and server hold: one that is not
+    /// read stays under way.
+    pub(crate) async fn large_events(&self) {
+        self.padded_events(LARGE, 1_000).await;
+    }
+
+    async fn padded_events(&self, count: i64, padding: i32) {
         let client = self.client().await;
-        client.execute(include_str!("bed/events.sql"), &[&count]).await.unwrap();
+        client.execute(include_str!("bed/events.sql"), &[&count, &padding]).await.unwrap();
         client.batch_execute("analyze studio.audit_event").await.unwrap();
     }
 }

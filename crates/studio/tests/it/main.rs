@@ -11,6 +11,7 @@
 mod access;
 mod bed;
 mod commands;
+mod demo;
 mod export;
 mod history;
 mod routes;

@@ -9,7 +9,7 @@ use crate::bed::{Bed, PATIENCE};
 async fn a_replica_told_to_stop_ends_well_and_gives_its_permits_back() {
     let bed = Bed::new().await;
     bed.account("anna", Role::Operator).await;
-    bed.events(100_000).await;
+    bed.large_events().await;
     let (one, other) =
         (bed.replica_with(&[("STUDIO_HTTP_DRAIN_SECONDS", "0")]).await, bed.replica().await);
     let anna = one.sign_in("anna").await;

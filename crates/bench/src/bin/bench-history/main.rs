@@ -33,7 +33,8 @@ async fn main() -> Result<std::process::ExitCode> {
     let arguments = Arguments::parse();
     println!("{}", bench::describe());
     let installation = Installation::start(arguments.events).await?;
-    println!("{}\n", installation.describe().await?);
+    println!("{}", installation.describe().await?);
+    println!("load average {} before the measurements\n", bench::load());
     let replica = installation.serve().await?;
     let session = Session::sign_in(&replica.address, &installation.account).await?;
     let mut verdicts = Verdicts::default();
@@ -43,8 +44,10 @@ async fn main() -> Result<std::process::ExitCode> {
     let exports = Exports { installation: &installation, session: &session, replica: &replica };
     exports.measure(&mut verdicts).await?;
 
+    println!("\nload average {} after the measurements", bench::load());
+
     replica.stop().await?;
     installation.stop().await?;
-    println!("\n{}", verdicts.last_line());
+    println!("{}", verdicts.last_line());
     Ok(u8::from(!verdicts.is_pass()).into())
 }

@@ -72,8 +72,8 @@ impl Pages<'_> {
         let (page, _) = self.session.page(&pair.deep).await?;
         ensure!(page.rows() == pair.rows, "{} rows at {}", page.rows(), pair.deep);
         if let Some(next) = page.next {
-            let last = format!("/api/v1/audit?size={}{}&after={next}", list.size, list.filter);
-            let (page, _) = self.session.page(&last).await?;
+            let behind = format!("/api/v1/audit?size={}{}&after={next}", list.size, list.filter);
+            let (page, _) = self.session.page(&behind).await?;
             ensure!(page.rows() == 1 && page.next.is_none(), "{} is not the end", pair.deep);
         }
         Ok(())

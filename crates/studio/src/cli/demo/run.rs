@@ -46,8 +46,9 @@ impl Run {
         tokio::pin!(stop);
 
         print("Starting a private PostgreSQL ..")?;
-        let options =
-            ClusterOptions::new(folder.join("postgres")).setting("max_connections", "200");
+        // Root's server account may not be able to enter a checkout below a closed home folder.
+        let postgres = local_postgres::reachable_folder(&folder.join("postgres"))?;
+        let options = ClusterOptions::new(postgres).setting("max_connections", "200");
         // Whatever is dropped on the way out stops by itself: the server, and with their input the replicas.
         let mut cluster = Cluster::start(options).await.context("starting a private PostgreSQL")?;
         let up = tokio::select! {
@@ -83,6 +84,11 @@ impl Run {
         state.save(folder)?;
         let settings = settings(cluster, &state);
         print("Migrating ..")?;
+        // The whole server is ours, so the console's roles can be kept to the one database.
+        let superuser = schema::connect(&cluster.config("postgres")).await?;
+        superuser
+            .batch_execute("revoke connect on database postgres, template1 from public")
+            .await?;
         migrate::migrate(&settings).await?;
         if !state.is_seeded {
             print("Writing demo data ..")?;

@@ -152,12 +152,13 @@ pub(super) const COUNT_TYPES: [Type; 8] = [
     Type::TEXT,
 ];
 /// The same for a piece of an export.
-pub(super) const CHUNK_TYPES: [Type; 8] = [
+pub(super) const CHUNK_TYPES: [Type; 9] = [
     Type::TIMESTAMPTZ,
     Type::INT8,
     Type::TIMESTAMPTZ,
     Type::TEXT,
     Type::INT8,
+    Type::TEXT,
     Type::TEXT,
     Type::TEXT,
     Type::TEXT,

@@ -1,4 +1,4 @@
--- Writes $1 finished events, one a second, the newest an hour ago.
+-- Writes $1 finished events, one a second, the newest an hour ago, each with $2 characters of padding.
 -- Relies on no index beyond the ones it maintains.
 insert into studio.audit_event (at, actor, action, target, outcome, row_count, detail, finished_at)
 select
@@ -8,7 +8,7 @@ select
     'target ' || number,
     'complete',
     number,
-    jsonb_build_object('number', number),
+    jsonb_build_object('number', number, 'padding', repeat('x', $2::int4)),
     at
 from generate_series(1, $1::int8) as number,
     lateral (select date_trunc('second', now()) - interval '1 hour' - ($1 - number) * interval '1 second' as at) as time

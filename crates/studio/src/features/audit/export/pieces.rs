@@ -13,27 +13,37 @@ use crate::platform::paging::{Key, Microseconds};
 /// The most bytes of one piece.
 pub(super) const PIECE_BYTES: usize = 4 << 20;
 
-/// The most rows that one statement reads. What a piece has no room for is read and dropped, so this is about what
-/// fills one; it also bounds how long a snapshot lives.
-const PIECE_ROWS: u64 = 16_384;
+/// The most rows that one statement reads: about half of what a piece has room for, since what it has none for is read
+/// for nothing. It also bounds how long a snapshot lives, and how much memory an export takes.
+const PIECE_ROWS: u64 = 8_192;
+
+/// What was settled when the export began; nothing else is read, so that what is written meanwhile changes nothing.
+#[derive(Debug, Clone)]
+pub(super) struct Settled {
+    /// The oldest transaction that still wrote to the trail then, or the next one.
+    pub(super) horizon: String,
+    /// The next transaction.
+    pub(super) next: String,
+    /// The time, which later rows are not older than.
+    pub(super) began: Microseconds,
+}
 
 /// How far an export has come.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     /// The last event written.
     pub(super) key: Key,
-    /// The oldest transaction that was running when the export began; its rows and later ones are not read.
-    pub(super) settled_before: String,
+    pub(super) settled: Settled,
     /// How many events and bytes may still be written.
     pub(super) rows_left: u64,
     pub(super) bytes_left: u64,
 }
 
 impl Place {
-    pub(super) fn new(filter: &Filter, settled_before: String, rows: u64, bytes: u64) -> Self {
+    pub(super) fn new(filter: &Filter, settled: Settled, rows: u64, bytes: u64) -> Self {
         // Just before the first time asked for: no id is lower.
         let key = Key { at: filter.from, id: i64::MIN };
-        Self { key, settled_before, rows_left: rows, bytes_left: bytes }
+        Self { key, settled, rows_left: rows, bytes_left: bytes }
     }
 }
 
@@ -67,9 +77,10 @@ pub(super) async fn read(
     let [actor, action, outcome] = filter.values();
     let Key { at, id } = place.key;
     let statement = connection.prepare_typed_cached(CHUNK.of(filter), &CHUNK_TYPES).await?;
-    let to: Microseconds = filter.to;
-    let parameters: [&(dyn tokio_postgres::types::ToSql + Sync); 8] =
-        [&at, &id, &to, &place.settled_before, &limit, &actor, &action, &outcome];
+    let Settled { horizon, next, began } = &place.settled;
+    let to = filter.to.min(*began);
+    let parameters: [&(dyn tokio_postgres::types::ToSql + Sync); 9] =
+        [&at, &id, &to, horizon, &limit, &actor, &action, &outcome, next];
     let stream = connection.query_raw(&statement, parameters).await?;
     let mut stream = std::pin::pin!(stream);
 

@@ -11,7 +11,7 @@ use super::super::EXPORT;
 use super::super::filter::{Filter, PLAN};
 use super::body::{Piece, Progress};
 use super::format::Format;
-use super::pieces::{self, End, PIECE_BYTES, Place, Read};
+use super::pieces::{self, End, PIECE_BYTES, Place, Read, Settled};
 use crate::app::App;
 use crate::platform::access::SignedIn;
 use crate::platform::audit::{Action, Bound, OpenEvent, Outcome};
@@ -142,17 +142,20 @@ impl Export {
         permit: &Permit,
         deadline: tokio::time::Instant,
     ) -> Result<Option<Read>, Broken> {
-        let settled_before = self.settled_before().await.map_err(failed)?;
-        let place = Place::new(&self.filter, settled_before, self.limits.rows, self.limits.bytes);
+        let settled = self.settled().await.map_err(failed)?;
+        let place = Place::new(&self.filter, settled, self.limits.rows, self.limits.bytes);
         let mut bytes = BytesMut::with_capacity(PIECE_BYTES);
         self.format.begin(&mut bytes);
         self.read(permit, deadline, place, bytes).await
     }
 
-    /// What the export reads was written by transactions that have ended by now: later writers change nothing in it.
-    async fn settled_before(&self) -> Result<String, Problem> {
+    /// What can be read now and changes no more.
+    async fn settled(&self) -> Result<Settled, Problem> {
         let connection = self.app.pools.main().await?;
-        Ok(connection.query_one(SETTLED, &[]).await?.try_get(0)?)
+        let statement = connection.prepare_cached(SETTLED).await?;
+        let row = connection.query_one(&statement, &[]).await?;
+        let (horizon, next) = (row.try_get("horizon")?, row.try_get("next")?);
+        Ok(Settled { horizon, next, began: row.try_get("began")? })
     }
 
     /// Reads the next piece on a connection of its own; nothing when the time bound came first.

@@ -1,0 +1,121 @@
+//! Every kind of problem, with the text of its page.
+
+/// A kind of problem, as its page explains it.
+#[derive(Debug, Clone, Copy)]
+pub struct Kind {
+    /// The last part of the type.
+    pub suffix: &'static str,
+    /// The page's title.
+    pub title: &'static str,
+    /// What it means, and what to do.
+    pub meaning: &'static str,
+}
+
+const fn kind(suffix: &'static str, title: &'static str, meaning: &'static str) -> Kind {
+    Kind { suffix, title, meaning }
+}
+
+/// Every kind of problem that Studio answers with.
+pub const KINDS: &[Kind] = &[
+    kind(
+        "bad-request",
+        "The request is not well formed",
+        "The detail says which part. Sending it again unchanged gives the same answer.",
+    ),
+    kind(
+        "sign-in-required",
+        "Sign in first",
+        "The request came without a session, or its session has ended: 8 hours after its last use, 24 hours after sign-in.",
+    ),
+    kind(
+        "wrong-credentials",
+        "The name or the password is wrong",
+        "Studio does not say which of the two, and takes as long for either.",
+    ),
+    kind(
+        "forbidden",
+        "Your role does not allow this",
+        "The member `permission` names what is missing. An administrator can change the role of an account.",
+    ),
+    kind(
+        "foreign-origin",
+        "The request comes from a foreign page",
+        "A request that changes something must carry an Origin header with Studio's own address. Behind a proxy, set http.public_origin.",
+    ),
+    kind(
+        "not-found",
+        "There is nothing here",
+        "The address names nothing, or something that you may not see.",
+    ),
+    kind(
+        "method-not-allowed",
+        "The method does not fit the address",
+        "The header Allow lists the methods that do.",
+    ),
+    kind(
+        "too-many-heavy-requests",
+        "Too many heavy requests",
+        "Requests whose cost grows with the data are counted for each user and for the whole installation, over all replicas. `scope` says which limit was reached, `limit` its size. Try again after Retry-After.",
+    ),
+    kind(
+        "limits-unavailable",
+        "The limits cannot be checked now",
+        "Heavy requests are refused while their limits cannot be counted. Try again after Retry-After.",
+    ),
+    kind(
+        "heavy-request-timed-out",
+        "The request was stopped at its time bound",
+        "`timeBoundSeconds` is the bound. Ask for less: a shorter period, or a filter.",
+    ),
+    kind(
+        "request-timed-out",
+        "The request took too long",
+        "Every request has a total time limit. Studio or its database is overloaded; try again later.",
+    ),
+    kind(
+        "page-too-deep",
+        "The page lies too deep",
+        "Page numbers reach the first rows only. Pass the `next` of an answer as `after` instead: that reads the same however deep.",
+    ),
+    kind(
+        "invalid-cursor",
+        "The cursor does not fit",
+        "A cursor is only good for the filter and the version that it was given out for, and must be passed unchanged.",
+    ),
+    kind(
+        "answer-too-large",
+        "The answer is too large",
+        "The page would exceed its byte limit. Ask for fewer rows.",
+    ),
+    kind(
+        "database-unavailable",
+        "The database is unavailable",
+        "Studio cannot reach its database, or all connections are in use. Try again after Retry-After.",
+    ),
+    kind(
+        "query-stopped",
+        "The query was stopped in the database",
+        "An administrator of the database stopped it.",
+    ),
+    kind(
+        "invalid-sql",
+        "The query cannot be run",
+        "The SQL console runs one SELECT over the views of its catalogue. The detail names what it met; `construct` or `sqlstate` says the same to programs.",
+    ),
+    kind(
+        "query-too-large",
+        "The query needs too much space",
+        "It needs more memory or temporary space than a query of the console may use. Ask for fewer rows or columns.",
+    ),
+    kind(
+        "console-off",
+        "The SQL console is off",
+        "It has no address of its login roles, or these may do more than they should. `studio config check` says which; `studio migrate` sets them up.",
+    ),
+    kind(
+        "draining",
+        "This replica is shutting down",
+        "Another replica answers; a load balancer notices by itself.",
+    ),
+    kind("internal", "Studio failed", "The fault is logged under the request's id."),
+];
