@@ -77,10 +77,12 @@ pub(crate) async fn sweep(inner: &Inner) -> Result<Option<u32>, LimitsError> {
 
 /// Runs until shutdown: a heartbeat at each interval, and now and then a sweep.
 pub(crate) async fn keep(inner: Arc<Inner>) {
-    let mut beat = tokio::time::interval(inner.config.heartbeat);
+    // The registration was the first sign of life.
+    let start = tokio::time::Instant::now();
+    let mut beat = tokio::time::interval_at(start + inner.config.heartbeat, inner.config.heartbeat);
     beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut housekeeping = tokio::time::interval_at(
-        tokio::time::Instant::now() + SWEEP_EVERY.mul_f64(rand::rng().random_range(0.5..1.5)),
+        start + SWEEP_EVERY.mul_f64(rand::rng().random_range(0.5..1.5)),
         SWEEP_EVERY,
     );
     loop {

@@ -2,14 +2,21 @@
 
 use std::time::Duration;
 
-use pg_limits::ReplicaState;
+use pg_limits::{HeavyRequests, ReplicaState};
+use testkit::TestDatabase;
 
-use crate::fixture::{WORK, connect, database};
+use crate::fixture::{WORK, config, connect, database};
+
+/// A replica that says that it lives only when the test says so.
+async fn quiet(database: &TestDatabase, installation: u32) -> HeavyRequests {
+    let config = config(database, WORK, installation).heartbeat(Duration::from_hours(1));
+    HeavyRequests::connect(config).await.unwrap()
+}
 
 #[tokio::test]
 async fn a_replica_says_its_state_and_is_gone_after_fifteen_silent_seconds() {
     let database = database().await;
-    let (one, two) = (connect(&database, WORK, 8).await, connect(&database, WORK, 4).await);
+    let (one, two) = (quiet(&database, 8).await, quiet(&database, 4).await);
     one.set_state(ReplicaState::Ready).await.unwrap();
     let state = |replicas: &[pg_limits::Replica], id| {
         replicas.iter().find(|replica| replica.id == id).unwrap().state.clone()
@@ -40,7 +47,7 @@ async fn a_replica_says_its_state_and_is_gone_after_fifteen_silent_seconds() {
 #[tokio::test]
 async fn a_replica_that_was_swept_registers_again_by_itself() {
     let database = database().await;
-    let heavy = connect(&database, WORK, 8).await;
+    let heavy = quiet(&database, 8).await;
     let client = database.client().await;
     client
         .execute("update limits.replica set heartbeat_at = heartbeat_at - interval '2 days'", &[])
@@ -72,7 +79,7 @@ async fn a_schema_of_another_name_is_another_set_of_limits() {
     pg_limits::migrate(&mut client, "other").await.unwrap();
     pg_limits::migrate(&mut client, "other").await.unwrap();
     let here = connect(&database, WORK, 1).await;
-    let there = pg_limits::HeavyRequests::connect(
+    let there = HeavyRequests::connect(
         pg_limits::Config::new(database.config(), 1, &[WORK]).schema("other"),
     )
     .await
@@ -102,9 +109,7 @@ async fn an_ordinary_role_may_claim_and_no_more() {
     let mut config = database.config();
     config.user(&role);
     let heavy =
-        pg_limits::HeavyRequests::connect(pg_limits::Config::new(config.clone(), 8, &[WORK]))
-            .await
-            .unwrap();
+        HeavyRequests::connect(pg_limits::Config::new(config.clone(), 8, &[WORK])).await.unwrap();
     let permit = crate::fixture::granted(&heavy, &WORK, "ada").await;
     heavy.set_cap("work", Some(1)).await.unwrap();
     permit.release().await;
