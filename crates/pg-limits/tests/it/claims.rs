@@ -160,17 +160,7 @@ async fn a_caller_that_leaves_during_its_claim_leaves_no_permit() {
     let observer = database.client().await;
     let claim = heavy.claim(&WORK, "ada");
     {
-        let waits = testkit::wait_until("the claim waits", crate::fixture::PATIENCE, || async {
-            let waiting: i64 = observer
-                .query_one(
-                    "select count(*) from pg_locks where locktype = 'advisory' and not granted",
-                    &[],
-                )
-                .await
-                .unwrap()
-                .get(0);
-            waiting == 1
-        });
+        let waits = crate::fixture::wait_for_a_waiting_claim(&observer);
         tokio::select! {
             outcome = claim => panic!("claimed: {outcome:?}"),
             () = waits => {}

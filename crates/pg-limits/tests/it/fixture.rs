@@ -55,6 +55,18 @@ pub(crate) async fn live(client: &Client) -> i64 {
     client.query_one("select count(*) from limits.live_permit", &[]).await.unwrap().get(0)
 }
 
+/// Waits until one claim of this database waits for its user's lock. Other tests' databases are on the
+/// same server, and their locks in the same view.
+pub(crate) async fn wait_for_a_waiting_claim(observer: &Client) {
+    let waiting = "select count(*) from pg_locks
+        where locktype = 'advisory' and not granted
+            and database = (select oid from pg_database where datname = current_database())";
+    testkit::wait_until("a claim waits for its user's lock", PATIENCE, || async {
+        observer.query_one(waiting, &[]).await.unwrap().get::<_, i64>(0) == 1
+    })
+    .await;
+}
+
 pub(crate) async fn wait_for_live(client: &Client, wanted: i64) {
     testkit::wait_until(&format!("{wanted} live permits"), PATIENCE, || async move {
         live(client).await == wanted

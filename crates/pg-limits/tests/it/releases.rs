@@ -69,18 +69,7 @@ async fn a_claim_whose_answer_was_lost_is_given_back_long_before_its_lease() {
         async move { heavy.claim(&WORK, "ada").await }
     });
     let observer = database.client().await;
-    wait_until("the claim waits at the server", PATIENCE, || async {
-        let waiting: i64 = observer
-            .query_one(
-                "select count(*) from pg_locks where locktype = 'advisory' and not granted",
-                &[],
-            )
-            .await
-            .unwrap()
-            .get(0);
-        waiting == 1
-    })
-    .await;
+    crate::fixture::wait_for_a_waiting_claim(&observer).await;
     proxy.half_open();
     assert!(claim.await.unwrap().is_err());
     assert_eq!(heavy.permits_unknown(), 1);
