@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures_util::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 use studio::app::App;
+use studio::platform::database::Pools;
 use studio::platform::heavy::{self, Permit};
 use studio::platform::work::{Bounds, Ended};
 use studio::settings::Settings;
@@ -119,42 +120,102 @@ async fn a_backend_that_is_blocked_on_sending_is_ended() {
 }
 
 /// Cancels that race with the end of their query.
-const RACES: u32 = 500;
+const RACES: u32 = 10_000;
+/// How many of them run at a time, each with a pool of one connection.
+const LANES: u32 = 4;
 
-#[tokio::test]
+/// How the races ended.
+#[derive(Debug, Default)]
+struct Tally {
+    completed: u32,
+    cancelled: u32,
+    /// The cancel was sent, and the query ended by itself all the same.
+    cancelled_too_late: u32,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_borrower_sees_the_cancel_of_another() {
     let bed = Bed::new().await;
     let app = app(&bed).await;
-    let permit = permit(&app).await;
-    let (mut done, mut stopped) = (0, 0);
-    for race in 0..RACES {
+    let database = bed.app_socket_url().await;
+    let lanes = futures_util::future::join_all((0..LANES).map(|lane| {
+        let (app, database) = (app.clone(), database.clone());
+        tokio::spawn(async move { races(&app, &database, lane).await })
+    }));
+    let mut all = Tally::default();
+    for lane in lanes.await {
+        let Tally { completed, cancelled, cancelled_too_late } = lane.unwrap();
+        all.completed += completed;
+        all.cancelled += cancelled;
+        all.cancelled_too_late += cancelled_too_late;
+    }
+    assert_eq!(all.completed + all.cancelled + all.cancelled_too_late, RACES);
+    let least = all.cancelled.min(all.cancelled_too_late);
+    assert!(all.completed > 0 && least > RACES / 20, "the races are none: {all:?}");
+}
+
+/// One lane's share of the races. A cancel needs a connection of its own, so the query becomes longer after each that
+/// got away and shorter after each that was stopped: on any machine cancels arrive about when their query ends.
+async fn races(app: &App, database: &str, lane: u32) -> Tally {
+    let pools = Pools::new(database.parse().unwrap(), 1).unwrap();
+    let mut tally = Tally::default();
+    let mut length = Duration::from_millis(5);
+    // Renewed long before its time bound, which is not what is tested.
+    let mut permit = lane_permit(app, lane).await;
+    for race in 0..RACES / LANES {
+        if permit.remaining() < studio::features::audit::EXPORT.time_bound() / 2 {
+            permit.release().await;
+            permit = lane_permit(app, lane).await;
+        }
         let left = CancellationToken::new();
-        let bounds = bounds(&app, &permit, &left);
+        let bounds = Bounds {
+            permit: &permit,
+            at_most: None,
+            left: &left,
+            terminator: &app.pools.main,
+            set_local: "",
+        };
         let leave = left.clone();
-        // The query takes about as long as it takes until its client leaves.
+        // Some leave only after the query has ended. Were it so for half of them, the length would never settle.
+        let wait = length.mul_f64(rand::random_range(0.0..1.25));
+        let query = format!("select pg_sleep({})", length.as_secs_f64());
         let leaving = tokio::spawn(async move {
-            for _ in 0..race % 40 {
-                tokio::task::yield_now().await;
-            }
+            tokio::time::sleep(wait).await;
             leave.cancel();
         });
         let (ended, connection) = bounds
-            .run(app.pools.main().await.unwrap(), |connection| {
-                connection.batch_execute("select 1").boxed()
+            .run(pools.main().await.unwrap(), |connection| {
+                async move { connection.batch_execute(&query).await }.boxed()
             })
             .await;
         leaving.await.unwrap();
-        match ended {
-            Ended::Done(()) => done += 1,
-            Ended::ClientLeft => stopped += 1,
+        let got_away = match ended {
+            Ended::Done(()) if connection.is_some() => {
+                tally.completed += 1;
+                true
+            }
+            Ended::Done(()) => {
+                tally.cancelled_too_late += 1;
+                true
+            }
+            Ended::ClientLeft => {
+                tally.cancelled += 1;
+                false
+            }
             other @ (Ended::TimeBound
             | Ended::Administrator
             | Ended::RecoveryConflict
             | Ended::Failed(_)) => panic!("race {race}: {other:?}"),
-        }
+        };
+        length = length.mul_f64(if got_away { 1.05 } else { 0.95 });
         drop(connection);
         // The pool has one connection: this is the next borrower.
-        app.pools.main().await.unwrap().execute("select 2", &[]).await.unwrap();
+        pools.main().await.unwrap().execute("select 2", &[]).await.unwrap();
     }
-    assert!(done > 0 && stopped > 0, "{done} done, {stopped} stopped: the race is none");
+    tally
+}
+
+async fn lane_permit(app: &App, lane: u32) -> Permit {
+    let user = format!("lane {lane}");
+    heavy::claim(&app.heavy, &studio::features::audit::EXPORT, &user).await.unwrap()
 }
