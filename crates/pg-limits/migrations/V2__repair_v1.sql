@@ -20,15 +20,15 @@ begin
     -- A slot row stays for ever and is released by an update of columns that no index holds (HOT).
     -- Half of each page is left free for the versions of its own rows.
     create unlogged table limits.heavy_permit (
+        scope text not null,
         slot int4 not null,
+        permit uuid,
+        endpoint text,
+        user_id text,
+        replica uuid,
         granted_at timestamptz,
         bound_ends_at timestamptz,
         ends_at timestamptz not null default '-infinity',
-        permit uuid,
-        replica uuid,
-        scope text not null,
-        endpoint text,
-        user_id text,
         primary key (scope, slot)
     ) with (
         fillfactor = 50,

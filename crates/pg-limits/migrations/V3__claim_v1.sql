@@ -1,7 +1,6 @@
 -- Claims one permit in both scopes, all or nothing: one row of limits.heavy_permit is one live permit.
--- A user's claims exclude each other by an advisory lock until they commit; a free slot is chosen in the
--- counting scan, tried by an advisory lock and taken by its primary key: no claim waits for another
--- user's. See docs/adr/0003.
+-- A user's claims exclude each other by an advisory lock until they commit; a free slot is taken by its
+-- primary key with SKIP LOCKED, so no claim ever waits for a row. See docs/adr/0003.
 --
 -- outcome    'granted', 'refused' or 'undecided' (not proved full within 50 ms: neither grant nor refusal)
 -- scope      the scope that refused: 'user' or 'installation'; of a grant, the scope of its row
@@ -37,8 +36,7 @@ declare
     v_of_endpoint int4;
     v_of_user int4;
     v_held int4;
-    v_mask int4 := hashtext(p_permit::text) & 1073741823;
-    v_free int4;
+    v_start int4;
     v_tries int4 := 0;
     v_has_user_lock boolean;
     v_has_scope_lock boolean := false;
@@ -57,20 +55,19 @@ begin
         raise exception 'no cap is registered for endpoint %', p_endpoint using errcode = 'LM001';
     end if;
 
+    v_start := (hashtextextended(p_permit::text, 0) & 2147483647) % greatest(v_cap, 1);
     v_has_user_lock := pg_try_advisory_xact_lock(hashtextextended(p_user_id, hashtext('limits.user')));
     loop
         v_now := clock_timestamp();
-        -- The slot that is nearest to the permit's own mask, so that claims under way try different ones.
         select
-            count(*) filter (where p.ends_at > v_now),
-            count(*) filter (where p.ends_at > v_now and p.slot >= v_cap),
-            count(*) filter (where p.ends_at > v_now and p.user_id = p_user_id and p.endpoint = p_endpoint),
-            count(*) filter (where p.ends_at > v_now and p.user_id = p_user_id),
-            min(p.slot) filter (where p.ends_at > v_now and p.permit = p_permit),
-            min(p.slot # v_mask) filter (where p.ends_at <= v_now and p.slot < v_cap) # v_mask
-        into v_live, v_above, v_of_endpoint, v_of_user, v_held, v_free
+            count(*),
+            count(*) filter (where p.slot >= v_cap),
+            count(*) filter (where p.user_id = p_user_id and p.endpoint = p_endpoint),
+            count(*) filter (where p.user_id = p_user_id),
+            min(p.slot) filter (where p.permit = p_permit)
+        into v_live, v_above, v_of_endpoint, v_of_user, v_held
         from limits.heavy_permit p
-        where p.scope = 'installation';
+        where p.scope = 'installation' and p.ends_at > v_now;
 
         if v_held is not null then
             select 'granted', p.scope, p.slot, p.ends_at
@@ -123,28 +120,38 @@ begin
             continue;
         end if;
 
-        -- The lock on the slot keeps the update from waiting for another claim of it; the end is looked
-        -- at again there, since that claim may have committed after our snapshot.
-        if v_free is not null and pg_try_advisory_xact_lock(hashtext('limits.slot'), v_free) then
-            -- The ends are computed here, where they are written: nothing waits after this line.
-            update limits.heavy_permit p
-            set permit = p_permit,
-                endpoint = p_endpoint,
-                user_id = p_user_id,
-                replica = p_replica,
-                granted_at = clock_timestamp(),
-                bound_ends_at = clock_timestamp() + p_bound_ms * interval '1 ms',
-                ends_at = clock_timestamp() + (p_bound_ms + p_margin_ms) * interval '1 ms'
-            where p.scope = 'installation' and p.slot = v_free and p.ends_at <= v_now
-            returning p.scope, p.slot, p.ends_at
-            into scope, slot, ends_at;
-            if found then
-                outcome := 'granted';
-                return;
-            end if;
+        -- The ends are computed here, where they are written: nothing waits after this line.
+        update limits.heavy_permit p
+        set permit = p_permit,
+            endpoint = p_endpoint,
+            user_id = p_user_id,
+            replica = p_replica,
+            granted_at = clock_timestamp(),
+            bound_ends_at = clock_timestamp() + p_bound_ms * interval '1 ms',
+            ends_at = clock_timestamp() + (p_bound_ms + p_margin_ms) * interval '1 ms'
+        from (
+            select f.scope, f.slot
+            from limits.heavy_permit f
+            where f.scope = 'installation'
+                and f.slot >= v_start
+                and f.slot < v_cap
+                and f.ends_at <= v_now
+            limit 1
+            for update skip locked
+        ) free
+        where p.scope = free.scope and p.slot = free.slot
+        returning p.scope, p.slot, p.ends_at
+        into scope, slot, ends_at;
+        if found then
+            outcome := 'granted';
+            return;
+        end if;
+        if v_start > 0 then
+            v_start := 0;
+            continue;
         end if;
 
-        -- Not full, yet nothing taken: slots not made yet, or one that a claim under way took.
+        -- Not full, yet nothing to take: slots not made yet, or one that a claim under way holds.
         insert into limits.heavy_permit (scope, slot)
         select 'installation', s.slot
         from generate_series(0, v_cap - 1) s (slot)
@@ -153,7 +160,6 @@ begin
         )
         order by s.slot
         on conflict do nothing;
-        v_mask := (v_mask + 1) & 1073741823;
         v_tries := v_tries + 1;
         if v_tries > 3 then
             if v_give_up_at is null then

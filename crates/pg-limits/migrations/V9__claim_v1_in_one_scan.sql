@@ -1,0 +1,162 @@
+-- A cheaper body for claim_v1, to the same contract (V3 tells what each column means): one row of
+-- limits.heavy_permit is one live permit, a user's claims exclude each other by an advisory lock until
+-- they commit, and the free slot is chosen in the scan that counts, tried by an advisory lock and taken
+-- by its primary key. So no claim waits for another user's. See docs/adr/0003.
+create or replace function limits.claim_v1(
+    p_permit uuid,
+    p_endpoint text,
+    p_user_id text,
+    p_replica uuid,
+    p_bound_ms int8,
+    p_margin_ms int8,
+    out outcome text,
+    out scope text,
+    out slot int4,
+    out ends_at timestamptz,
+    out cap int4,
+    out live int4,
+    out earliest_ms int8
+)
+language plpgsql
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    v_user_cap int4;
+    v_cap int4;
+    v_now timestamptz;
+    v_give_up_at timestamptz;
+    v_live int4;
+    v_above int4;
+    v_of_endpoint int4;
+    v_of_user int4;
+    v_held int4;
+    v_mask int4 := hashtext(p_permit::text) & 1073741823;
+    v_free int4;
+    v_tries int4 := 0;
+    v_has_user_lock boolean;
+    v_has_scope_lock boolean := false;
+begin
+    if current_setting('transaction_isolation') <> 'read committed' then
+        raise exception 'limits.claim_v1 counts in fresh snapshots: call it in READ COMMITTED'
+            using errcode = 'invalid_transaction_state';
+    end if;
+    -- A cap changes under an ACCESS EXCLUSIVE lock of this table: no claim that read the old cap is
+    -- still under way when one that reads the new cap begins.
+    select u.in_force, i.in_force
+    into v_user_cap, v_cap
+    from limits.limit_setting u, limits.limit_setting i
+    where u.name = p_endpoint and i.name = 'installation';
+    if not found then
+        raise exception 'no cap is registered for endpoint %', p_endpoint using errcode = 'LM001';
+    end if;
+
+    v_has_user_lock := pg_try_advisory_xact_lock(hashtextextended(p_user_id, hashtext('limits.user')));
+    loop
+        v_now := clock_timestamp();
+        -- The slot that is nearest to the permit's own mask, so that claims under way try different ones.
+        select
+            count(*) filter (where p.ends_at > v_now),
+            count(*) filter (where p.ends_at > v_now and p.slot >= v_cap),
+            count(*) filter (where p.ends_at > v_now and p.user_id = p_user_id and p.endpoint = p_endpoint),
+            count(*) filter (where p.ends_at > v_now and p.user_id = p_user_id),
+            min(p.slot) filter (where p.ends_at > v_now and p.permit = p_permit),
+            min(p.slot # v_mask) filter (where p.ends_at <= v_now and p.slot < v_cap) # v_mask
+        into v_live, v_above, v_of_endpoint, v_of_user, v_held, v_free
+        from limits.heavy_permit p
+        where p.scope = 'installation';
+
+        if v_held is not null then
+            select 'granted', p.scope, p.slot, p.ends_at
+            into outcome, scope, slot, ends_at
+            from limits.heavy_permit p
+            where p.scope = 'installation' and p.slot = v_held;
+            return;
+        end if;
+
+        -- These are refusals whether or not we hold a lock: the snapshot shows the cap reached.
+        if v_of_endpoint >= v_user_cap then
+            outcome := 'refused';
+            scope := 'user';
+            cap := v_user_cap;
+            live := v_of_endpoint;
+        elsif v_cap > 0 and v_of_user * 2 >= v_cap then
+            outcome := 'refused';
+            scope := 'user';
+            cap := (v_cap + 1) / 2;
+            live := v_of_user;
+        elsif v_live >= v_cap then
+            outcome := 'refused';
+            scope := 'installation';
+            cap := v_cap;
+            live := v_live;
+        end if;
+        if outcome is not null then
+            -- Of a cap of zero no holder's end says when to come back.
+            if cap > 0 then
+                select greatest(0, ceil(extract(epoch from min(p.bound_ends_at) - v_now) * 1000))::int8
+                into earliest_ms
+                from limits.heavy_permit p
+                where p.scope = 'installation'
+                    and p.ends_at > v_now
+                    and (claim_v1.scope = 'installation' or p.user_id = p_user_id);
+            end if;
+            return;
+        end if;
+
+        if not v_has_user_lock then
+            perform pg_advisory_xact_lock(hashtextextended(p_user_id, hashtext('limits.user')));
+            v_has_user_lock := true;
+            continue;
+        end if;
+        -- A cap was lowered below a slot that is still held: slots no longer bound the count, so
+        -- claims go one by one until that slot is free.
+        if v_above > 0 and not v_has_scope_lock then
+            perform pg_advisory_xact_lock(hashtextextended('installation', hashtext('limits.scope')));
+            v_has_scope_lock := true;
+            continue;
+        end if;
+
+        -- The lock on the slot keeps the update from waiting for another claim of it; the end is looked
+        -- at again there, since that claim may have committed after our snapshot.
+        if v_free is not null and pg_try_advisory_xact_lock(hashtext('limits.slot'), v_free) then
+            -- The ends are computed here, where they are written: nothing waits after this line.
+            update limits.heavy_permit p
+            set permit = p_permit,
+                endpoint = p_endpoint,
+                user_id = p_user_id,
+                replica = p_replica,
+                granted_at = clock_timestamp(),
+                bound_ends_at = clock_timestamp() + p_bound_ms * interval '1 ms',
+                ends_at = clock_timestamp() + (p_bound_ms + p_margin_ms) * interval '1 ms'
+            where p.scope = 'installation' and p.slot = v_free and p.ends_at <= v_now
+            returning p.scope, p.slot, p.ends_at
+            into scope, slot, ends_at;
+            if found then
+                outcome := 'granted';
+                return;
+            end if;
+        end if;
+
+        -- Not full, yet nothing taken: slots not made yet, or one that a claim under way took.
+        insert into limits.heavy_permit (scope, slot)
+        select 'installation', s.slot
+        from generate_series(0, v_cap - 1) s (slot)
+        where not exists (
+            select from limits.heavy_permit p where p.scope = 'installation' and p.slot = s.slot
+        )
+        order by s.slot
+        on conflict do nothing;
+        v_mask := (v_mask + 1) & 1073741823;
+        v_tries := v_tries + 1;
+        if v_tries > 3 then
+            if v_give_up_at is null then
+                v_give_up_at := v_now + interval '50 ms';
+            elsif v_now > v_give_up_at then
+                outcome := 'undecided';
+                return;
+            end if;
+            perform pg_sleep(0.0005);
+        end if;
+    end loop;
+end
+$$;
