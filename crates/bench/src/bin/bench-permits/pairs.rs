@@ -15,6 +15,8 @@ use crate::server::Server;
 pub(crate) struct Pairs {
     /// Pairs a second whose release was answered.
     pub(crate) rate: f64,
+    /// Seconds that a granted claim took, on average.
+    pub(crate) claim: f64,
     pub(crate) refused: u32,
 }
 
@@ -61,11 +63,13 @@ impl Limits {
                 (Arc::clone(&stop), Arc::clone(&turn), Arc::clone(&refused));
             let user = Arc::clone(&user);
             tokio::spawn(async move {
-                let mut pairs = 0_u32;
+                let (mut pairs, mut claiming) = (0_u32, Duration::ZERO);
                 while !stop.load(Ordering::Relaxed) {
                     let user = user(turn.fetch_add(1, Ordering::Relaxed));
+                    let asked = Instant::now();
                     match heavy.claim(&endpoint, &user).await? {
                         Claim::Granted(permit) => {
+                            claiming += asked.elapsed();
                             permit.release().await;
                             pairs += 1;
                         }
@@ -74,18 +78,23 @@ impl Limits {
                         }
                     }
                 }
-                anyhow::Ok(pairs)
+                anyhow::Ok((pairs, claiming))
             })
         });
         let tasks: Vec<_> = tasks.collect();
         tokio::time::sleep(run).await;
         stop.store(true, Ordering::Relaxed);
-        let mut pairs = 0_u32;
+        let (mut pairs, mut claiming) = (0_u32, Duration::ZERO);
         for task in tasks {
-            pairs += task.await??;
+            let of_task = task.await??;
+            pairs += of_task.0;
+            claiming += of_task.1;
         }
-        let rate = f64::from(pairs) / start.elapsed().as_secs_f64();
-        Ok(Pairs { rate, refused: refused.load(Ordering::Relaxed) })
+        Ok(Pairs {
+            rate: f64::from(pairs) / start.elapsed().as_secs_f64(),
+            claim: claiming.as_secs_f64() / f64::from(pairs),
+            refused: refused.load(Ordering::Relaxed),
+        })
     }
 
     /// A number of cycles, spread over clients; pairs a second.
@@ -159,17 +168,26 @@ impl Limits {
         self.cycles(endpoint, 16, u64::from(users), |turn| format!("u{turn}")).await
     }
 
-    /// One client whose every claim is refused; refusals a second.
-    pub(crate) async fn refusals(&self, endpoint: Endpoint, run: Duration) -> Result<f64> {
+    /// One client of a user who holds all that his cap allows, so that every claim is refused; seconds
+    /// that a refusal took, on average.
+    pub(crate) async fn refusal(&self, endpoint: Endpoint, run: Duration) -> Result<f64> {
+        let mut held = vec![];
+        for _ in 0..endpoint.per_user() {
+            held.push(self.hold(endpoint, "full").await?);
+        }
         let start = Instant::now();
         let mut refusals = 0_u32;
         while start.elapsed() < run {
-            match self.heavy.claim(&endpoint, "u").await? {
+            match self.heavy.claim(&endpoint, "full").await? {
                 Claim::Refused(_) => refusals += 1,
-                Claim::Granted(_) => bail!("cap 0 granted a permit"),
+                Claim::Granted(_) => bail!("a full cap granted a permit"),
             }
         }
-        Ok(f64::from(refusals) / start.elapsed().as_secs_f64())
+        let took = start.elapsed().as_secs_f64() / f64::from(refusals);
+        for permit in held {
+            permit.release().await;
+        }
+        Ok(took)
     }
 }
 
