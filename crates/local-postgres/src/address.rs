@@ -3,13 +3,15 @@
 use crate::server::{SUPERUSER, Server};
 
 impl Server {
-    pub(crate) fn config(&self, database: &str) -> tokio_postgres::Config {
+    /// Connects as the superuser over the Unix socket. Any role can: set `user`.
+    pub fn config(&self, database: &str) -> tokio_postgres::Config {
         let mut config = self.login(database);
         config.host_path(self.socket_folder());
         config
     }
 
-    pub(crate) fn tcp_config(&self, database: &str) -> tokio_postgres::Config {
+    /// Connects as the superuser to 127.0.0.1, with its password. Other roles need their own.
+    pub fn tcp_config(&self, database: &str) -> tokio_postgres::Config {
         let mut config = self.login(database);
         config.host("127.0.0.1");
         config
@@ -21,7 +23,8 @@ impl Server {
         config
     }
 
-    pub(crate) fn url(&self, database: &str) -> String {
+    /// The same as [`tcp_config`](Self::tcp_config), as a `postgresql://` address for any client.
+    pub fn url(&self, database: &str) -> String {
         let database: String = database
             .bytes()
             .map(|byte| match byte {

@@ -1,7 +1,8 @@
 //! A primary with its folder.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::ops::Deref;
+use std::path::PathBuf;
 
 use crate::account::Account;
 use crate::binaries::Binaries;
@@ -51,46 +52,6 @@ impl Cluster {
         Ok(Self { server: Server::start(plan).await? })
     }
 
-    /// Connects as the superuser over the Unix socket. Any role can: set `user`.
-    pub fn config(&self, database: &str) -> tokio_postgres::Config {
-        self.server.config(database)
-    }
-
-    /// Connects as the superuser to 127.0.0.1, with its password. Other roles need their own.
-    pub fn tcp_config(&self, database: &str) -> tokio_postgres::Config {
-        self.server.tcp_config(database)
-    }
-
-    /// The same as [`tcp_config`](Self::tcp_config), as a `postgresql://` address for any client.
-    pub fn url(&self, database: &str) -> String {
-        self.server.url(database)
-    }
-
-    /// The port, on 127.0.0.1 and in the socket's name. It outlasts a stop and start.
-    pub fn port(&self) -> u16 {
-        self.server.port()
-    }
-
-    /// The folder of the Unix socket.
-    pub fn socket_folder(&self) -> &Path {
-        self.server.socket_folder()
-    }
-
-    /// The folder that this cluster owns.
-    pub fn folder(&self) -> &Path {
-        self.server.folder()
-    }
-
-    /// The server's log.
-    pub fn log_path(&self) -> PathBuf {
-        self.server.log_path()
-    }
-
-    /// The process id of the server; none after a stop.
-    pub fn postmaster_pid(&self) -> Option<u32> {
-        self.server.postmaster_pid()
-    }
-
     /// Stops the server and waits until it has ended. Does nothing when it is stopped.
     /// When the future is dropped, the server goes on stopping.
     ///
@@ -123,6 +84,14 @@ impl Cluster {
         folder: impl Into<PathBuf>,
     ) -> Result<Standby, LocalPostgresError> {
         Standby::start(&self.server, &folder.into()).await
+    }
+}
+
+impl Deref for Cluster {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        &self.server
     }
 }
 

@@ -20,4 +20,5 @@ pub use cluster::Cluster;
 pub use error::LocalPostgresError;
 pub use options::{ClusterOptions, StopMode};
 pub use reachable::reachable_folder;
+pub use server::Server;
 pub use standby::Standby;

@@ -54,8 +54,9 @@ impl fmt::Debug for Plan {
     }
 }
 
+/// What a primary and a standby share: how to reach the server, and where it keeps its files.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub struct Server {
     plan: Plan,
     port: u16,
     running: Option<Running>,
@@ -238,23 +239,28 @@ impl Server {
         &self.plan
     }
 
-    pub(crate) fn port(&self) -> u16 {
+    /// The port, on 127.0.0.1 and in the socket's name. It outlasts a stop and start.
+    pub fn port(&self) -> u16 {
         self.port
     }
 
-    pub(crate) fn socket_folder(&self) -> &Path {
+    /// The folder of the Unix socket.
+    pub fn socket_folder(&self) -> &Path {
         self.sockets.path()
     }
 
-    pub(crate) fn folder(&self) -> &Path {
+    /// The folder that this cluster owns.
+    pub fn folder(&self) -> &Path {
         self.plan.folder.path()
     }
 
-    pub(crate) fn log_path(&self) -> PathBuf {
+    /// The server's log.
+    pub fn log_path(&self) -> PathBuf {
         self.plan.folder.log()
     }
 
-    pub(crate) fn postmaster_pid(&self) -> Option<u32> {
+    /// The process id of the server; none after a stop.
+    pub fn postmaster_pid(&self) -> Option<u32> {
         self.running.as_ref().map(|running| running.child.id())
     }
 }

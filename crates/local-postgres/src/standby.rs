@@ -1,7 +1,8 @@
 //! A hot standby of a private cluster.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::ops::Deref;
+use std::path::Path;
 
 use crate::account::Account;
 use crate::error::LocalPostgresError;
@@ -87,46 +88,6 @@ impl Standby {
         Ok(())
     }
 
-    /// See [`Cluster::config`](crate::Cluster::config).
-    pub fn config(&self, database: &str) -> tokio_postgres::Config {
-        self.server.config(database)
-    }
-
-    /// See [`Cluster::tcp_config`](crate::Cluster::tcp_config).
-    pub fn tcp_config(&self, database: &str) -> tokio_postgres::Config {
-        self.server.tcp_config(database)
-    }
-
-    /// See [`Cluster::url`](crate::Cluster::url).
-    pub fn url(&self, database: &str) -> String {
-        self.server.url(database)
-    }
-
-    /// See [`Cluster::port`](crate::Cluster::port).
-    pub fn port(&self) -> u16 {
-        self.server.port()
-    }
-
-    /// See [`Cluster::socket_folder`](crate::Cluster::socket_folder).
-    pub fn socket_folder(&self) -> &Path {
-        self.server.socket_folder()
-    }
-
-    /// See [`Cluster::folder`](crate::Cluster::folder).
-    pub fn folder(&self) -> &Path {
-        self.server.folder()
-    }
-
-    /// See [`Cluster::log_path`](crate::Cluster::log_path).
-    pub fn log_path(&self) -> PathBuf {
-        self.server.log_path()
-    }
-
-    /// See [`Cluster::postmaster_pid`](crate::Cluster::postmaster_pid).
-    pub fn postmaster_pid(&self) -> Option<u32> {
-        self.server.postmaster_pid()
-    }
-
     /// See [`Cluster::stop`](crate::Cluster::stop).
     ///
     /// # Errors
@@ -143,5 +104,13 @@ impl Standby {
     /// As there.
     pub async fn start_again(&mut self) -> Result<(), LocalPostgresError> {
         self.server.start_again().await
+    }
+}
+
+impl Deref for Standby {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        &self.server
     }
 }

@@ -48,9 +48,11 @@ async fn a_killed_server_starts_again() {
     scratch::run(cluster.config("postgres"), MAKE).await;
     let session = scratch::connect(cluster.config("postgres")).await;
     kill(cluster.postmaster_pid().unwrap());
-    while !session.is_closed() {
+    testkit::wait_until("the session to notice", scratch::PATIENCE, || async {
         drop(session.batch_execute("select 1").await);
-    }
+        session.is_closed()
+    })
+    .await;
     cluster.start_again().await.unwrap();
     assert_eq!(scratch::number(cluster.config("postgres"), COUNT).await, 1000);
 }
@@ -138,9 +140,10 @@ async fn a_server_without_its_parent_is_stopped_by_its_guard() {
     // A clean shutdown removes the lock file as its last act, the guard then the socket folder.
     let lock_file = folder.path().join("primary/data/postmaster.pid");
     let socket = std::fs::read_to_string(folder.path().join("primary/socket")).unwrap();
-    while lock_file.exists() || Path::new(&socket).exists() {
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
+    testkit::wait_until("the guard to have stopped the server", scratch::PATIENCE, || async {
+        !lock_file.exists() && !Path::new(&socket).exists()
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -2,10 +2,14 @@
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
 
 use local_postgres::{Cluster, ClusterOptions};
 use tempfile::TempDir;
 use tokio_postgres::{Client, Config, NoTls};
+
+/// How long a test waits for a state.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) fn folder() -> TempDir {
     tempfile::Builder::new()
@@ -34,10 +38,11 @@ pub(crate) async fn run(config: Config, sql: &str) {
     connect(config).await.batch_execute(sql).await.unwrap();
 }
 
-/// Looks until `sql` answers `true`; the test runner's own bound ends a wait in vain.
+/// Waits until `sql` answers `true`.
 pub(crate) async fn until(config: Config, sql: &str) {
     let client = connect(config).await;
-    while !client.query_one(sql, &[]).await.unwrap().get::<_, bool>(0) {
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
+    testkit::wait_until(sql, PATIENCE, || async {
+        client.query_one(sql, &[]).await.unwrap().get::<_, bool>(0)
+    })
+    .await;
 }
