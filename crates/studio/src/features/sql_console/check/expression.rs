@@ -1,14 +1,11 @@
 //! Expressions. Each compound one is written in brackets of its own, so that what the server reads
 //! is the tree that was checked, whatever either side thinks of precedence.
 
-use sqlparser::ast::{
-    AccessExpr, Array, BinaryOperator, CaseWhen, CastKind, Expr, Ident, InTarget, Interval, Query,
-    Subscript, TypedString, UnaryOperator,
-};
+use sqlparser::ast::{CastKind, Expr, Ident, InTarget, Interval, TypedString, UnaryOperator};
 
 use super::refusal::Refusal;
 use super::scope::{Ctes, Scope};
-use super::{Writer, literal, name, precedence, refuse_if, types};
+use super::{Writer, literal, name, operator, precedence, refuse_if, types};
 use crate::features::sql_console::catalogue::SCHEMA;
 
 /// What an expression can see.
@@ -69,7 +66,9 @@ impl Writer<'_> {
                 self.push(")");
                 Ok(())
             }
-            Expr::BinaryOp { left, op, right } => self.infix(left, operator(op)?, right, env),
+            Expr::BinaryOp { left, op, right } => {
+                self.infix(left, operator::spelled(op)?, right, env)
+            }
             Expr::AnyOp { left, compare_op, right, is_some: _ } => {
                 self.quantified(left, compare_op, "ANY", right, env)
             }
@@ -218,186 +217,4 @@ impl Writer<'_> {
         self.push_cast_end("interval");
         Ok(())
     }
-
-    fn infix(
-        &mut self,
-        left: &Expr,
-        operator: &str,
-        right: &Expr,
-        env: Env<'_>,
-    ) -> Result<(), Refusal> {
-        self.push("(");
-        self.expression(left, env)?;
-        self.push(operator);
-        self.expression(right, env)?;
-        self.push(")");
-        Ok(())
-    }
-
-    fn postfix(&mut self, expr: &Expr, words: &str, env: Env<'_>) -> Result<(), Refusal> {
-        self.push("(");
-        self.expression(expr, env)?;
-        self.push(words);
-        Ok(())
-    }
-
-    fn pattern(
-        &mut self,
-        expr: &Expr,
-        word: &str,
-        pattern: &Expr,
-        escape: Option<&Expr>,
-        env: Env<'_>,
-    ) -> Result<(), Refusal> {
-        self.push("(");
-        self.expression(expr, env)?;
-        self.push(word);
-        self.expression(pattern, env)?;
-        if let Some(escape) = escape {
-            self.push(" ESCAPE ");
-            self.expression(escape, env)?;
-        }
-        self.push(")");
-        Ok(())
-    }
-
-    fn quantified(
-        &mut self,
-        left: &Expr,
-        compare: &BinaryOperator,
-        quantifier: &str,
-        right: &Expr,
-        env: Env<'_>,
-    ) -> Result<(), Refusal> {
-        let compare = operator(compare)?;
-        refuse_if(matches!(compare, " AND " | " OR "), "ANY or ALL after AND or OR")?;
-        self.push("(");
-        self.expression(left, env)?;
-        self.push(compare);
-        self.push(quantifier);
-        self.push(" ");
-        let mut right = right;
-        while let Expr::Nested(inner) = right {
-            right = inner;
-        }
-        if let Expr::Subquery(query) = right {
-            self.bracketed_query(query, env)?;
-        } else {
-            self.push("(");
-            self.expression(right, env)?;
-            self.push(")");
-        }
-        self.push(")");
-        Ok(())
-    }
-
-    fn bracketed_query(&mut self, query: &Query, env: Env<'_>) -> Result<(), Refusal> {
-        self.push("(");
-        self.query(query, env.scope, env.ctes)?;
-        self.push(")");
-        Ok(())
-    }
-
-    /// An array. Those inside it may leave the word ARRAY out.
-    fn array(&mut self, array: &Array, env: Env<'_>) -> Result<(), Refusal> {
-        let Array { elem, named: _ } = array;
-        self.push("ARRAY[");
-        self.list(elem, |writer, item| {
-            if let Expr::Array(inner) = item {
-                writer.array(inner, env)
-            } else {
-                writer.expression(item, env)
-            }
-        })?;
-        self.push("]");
-        Ok(())
-    }
-
-    fn case(
-        &mut self,
-        operand: Option<&Expr>,
-        conditions: &[CaseWhen],
-        otherwise: Option<&Expr>,
-        env: Env<'_>,
-    ) -> Result<(), Refusal> {
-        self.push("CASE");
-        if let Some(operand) = operand {
-            self.push(" ");
-            self.expression(operand, env)?;
-        }
-        for CaseWhen { condition, result } in conditions {
-            self.push(" WHEN ");
-            self.expression(condition, env)?;
-            self.push(" THEN ");
-            self.expression(result, env)?;
-        }
-        if let Some(otherwise) = otherwise {
-            self.push(" ELSE ");
-            self.expression(otherwise, env)?;
-        }
-        self.push(" END");
-        Ok(())
-    }
-
-    fn subscripts(
-        &mut self,
-        root: &Expr,
-        chain: &[AccessExpr],
-        env: Env<'_>,
-    ) -> Result<(), Refusal> {
-        self.push("(");
-        self.expression(root, env)?;
-        self.push(")");
-        for access in chain {
-            let AccessExpr::Subscript(Subscript::Index { index }) = access else {
-                return Err(Refusal::construct("A field or a slice of a value"));
-            };
-            self.push("[");
-            self.expression(index, env)?;
-            self.push("]");
-        }
-        Ok(())
-    }
-}
-
-#[expect(clippy::wildcard_enum_match_arm, reason = "whatever is not listed is refused")]
-fn operator(operator: &BinaryOperator) -> Result<&'static str, Refusal> {
-    Ok(match operator {
-        BinaryOperator::Plus => " + ",
-        BinaryOperator::Minus => " - ",
-        BinaryOperator::Multiply => " * ",
-        BinaryOperator::Divide => " / ",
-        BinaryOperator::Modulo => " % ",
-        BinaryOperator::PGExp => " ^ ",
-        BinaryOperator::StringConcat => " || ",
-        BinaryOperator::Gt => " > ",
-        BinaryOperator::Lt => " < ",
-        BinaryOperator::GtEq => " >= ",
-        BinaryOperator::LtEq => " <= ",
-        BinaryOperator::Eq => " = ",
-        BinaryOperator::NotEq => " <> ",
-        BinaryOperator::And => " AND ",
-        BinaryOperator::Or => " OR ",
-        BinaryOperator::BitwiseOr => " | ",
-        BinaryOperator::BitwiseAnd => " & ",
-        BinaryOperator::PGBitwiseXor => " # ",
-        BinaryOperator::PGBitwiseShiftLeft => " << ",
-        BinaryOperator::PGBitwiseShiftRight => " >> ",
-        BinaryOperator::PGOverlap => " && ",
-        BinaryOperator::PGRegexMatch => " ~ ",
-        BinaryOperator::PGRegexIMatch => " ~* ",
-        BinaryOperator::PGRegexNotMatch => " !~ ",
-        BinaryOperator::PGRegexNotIMatch => " !~* ",
-        BinaryOperator::PGStartsWith => " ^@ ",
-        BinaryOperator::Arrow => " -> ",
-        BinaryOperator::LongArrow => " ->> ",
-        BinaryOperator::HashArrow => " #> ",
-        BinaryOperator::HashLongArrow => " #>> ",
-        BinaryOperator::AtArrow => " @> ",
-        BinaryOperator::ArrowAt => " <@ ",
-        BinaryOperator::Question => " ? ",
-        BinaryOperator::QuestionAnd => " ?& ",
-        BinaryOperator::QuestionPipe => " ?| ",
-        other => return Err(Refusal::construct(format!("Operator {other}"))),
-    })
 }

@@ -6,10 +6,13 @@
 //! every function and view carries its schema, and nothing of the author's spelling is left.
 
 mod expression;
+mod expression_shape;
 mod from;
 mod function;
 mod literal;
 mod name;
+mod operator;
+mod order_by;
 mod precedence;
 mod query;
 mod refusal;
