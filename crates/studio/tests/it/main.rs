@@ -14,6 +14,7 @@ mod commands;
 mod demo;
 mod export;
 mod history;
+mod limits_away;
 mod routes;
 mod shutdown;
 mod sign_in;

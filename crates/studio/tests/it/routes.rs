@@ -37,7 +37,7 @@ fn every_route_is_heavy_with_all_its_bounds_or_cheap_with_its_largest_cost() {
 async fn cheap_routes_answer_within_their_bytes_however_long_the_trail() {
     let bed = Bed::new().await;
     bed.accounts().await;
-    bed.events(100_000).await;
+    bed.events(1_000_000).await;
     let replica = bed.replica().await;
     let administrator = replica.sign_in("administrator").await;
     for route in features::routes() {
