@@ -18,6 +18,7 @@ use crate::permit::{Permit, Refusal};
 use crate::registry::{self, ReplicaState};
 use crate::release::Release;
 use crate::statements;
+use crate::throttle::Queues;
 use crate::turns::Turns;
 
 /// What a claim came to. A refusal is an answer, not an error.
@@ -53,6 +54,7 @@ pub(crate) struct Inner {
     pub(crate) shutdown: CancellationToken,
     pub(crate) turns: Turns,
     pub(crate) holds: Holds,
+    pub(crate) queues: Queues,
     pub(crate) tasks: TaskTracker,
     connections: TaskTracker,
     state: Mutex<ReplicaState>,
@@ -103,6 +105,7 @@ impl HeavyRequests {
             shutdown: CancellationToken::new(),
             turns: Turns::default(),
             holds: Holds::default(),
+            queues: Queues::default(),
             tasks: TaskTracker::new(),
             connections,
             state: Mutex::new(ReplicaState::Starting),
@@ -129,7 +132,7 @@ impl HeavyRequests {
     ///
     /// Safe: a claim whose caller has gone goes on to its end, and what it was granted is released.
     pub async fn claim(&self, endpoint: &Endpoint, user: &str) -> Result<Claim, LimitsError> {
-        if self.inner.is_closed.load(Ordering::Acquire) {
+        if self.inner.is_closed() {
             return Err(LimitsError::ShuttingDown);
         }
         let (inner, endpoint, user) = (Arc::clone(&self.inner), *endpoint, user.to_owned());
@@ -198,6 +201,10 @@ impl HeavyRequests {
 }
 
 impl Inner {
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
+    }
+
     pub(crate) fn state(&self) -> ReplicaState {
         *self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -19,6 +19,7 @@ mod registry;
 mod release;
 mod schema;
 mod statements;
+mod throttle;
 mod turns;
 
 #[cfg(feature = "tower")]
@@ -37,6 +38,7 @@ pub use migrate::{MigrateError, grant, migrate};
 pub use observe::{CapInForce, Holder, Replica};
 pub use permit::{BoundReached, Permit, Refusal, Scope};
 pub use registry::ReplicaState;
+pub use throttle::{Attempt, Attempted, Throttle, Throttled};
 
 #[cfg(feature = "tower")]
 pub use body::PermitBody;

@@ -47,3 +47,8 @@ pub(crate) fn unknown(change: f64) {
 pub(crate) fn repair() {
     counter!("pg_limits_table_repairs_total").increment(1);
 }
+
+/// An attempt under a throttle: `pg_limits_attempts_total{throttle, outcome}`.
+pub(crate) fn attempt(throttle: &'static str, outcome: &'static str) {
+    counter!("pg_limits_attempts_total", "throttle" => throttle, "outcome" => outcome).increment(1);
+}
