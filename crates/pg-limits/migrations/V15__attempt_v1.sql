@@ -49,7 +49,7 @@ begin
             select
                 a.place::int4 as place,
                 a.is_shadow,
-                greatest(0, ceil(extract(epoch from t.blocked_until - v_now) * 1000))::int8 as wait_ms,
+                ceil(extract(epoch from greatest(t.blocked_until, v_now) - v_now) * 1000)::int8 as wait_ms,
                 t.blocked_until > v_now as is_blocked,
                 greatest(1, a.failures - case when t.window_ends_at > v_now then t.failures else 0 end) as free,
                 (select count(*) from unnest(t.reservation_ends) r (ends_at) where r.ends_at > v_now) as live

@@ -11,3 +11,4 @@ mod pooler;
 mod processes;
 mod registry;
 mod releases;
+mod throttle;
