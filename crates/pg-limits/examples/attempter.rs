@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use pg_limits::{Attempted, Config, HeavyRequests, LimitsError, ReplicaState, Throttle};
+use pg_limits::{Attempted, Config, Limits, LimitsError, ReplicaState, Throttle};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -32,7 +32,7 @@ async fn main() -> Result<(), Failure> {
     let config = Config::new(database.parse()?, 1, &[])
         .reservation(Duration::from_millis(number("--reservation-ms", 15_000)?))
         .replica("attempter", env!("CARGO_PKG_VERSION"));
-    let limits = HeavyRequests::connect(config).await?;
+    let limits = Limits::connect(config).await?;
 
     limits.set_state(ReplicaState::Ready).await?;
     let together = usize::try_from(number("--together", 1)?)?;

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::clock::BootInstant;
 use crate::error::{Kind, kind};
-use crate::heavy_requests::Inner;
+use crate::limits::Inner;
 use crate::line::Backend;
 use crate::statements;
 

@@ -14,7 +14,7 @@ use crate::LimitsError;
 use crate::clock::BootInstant;
 use crate::error::Kind;
 use crate::finish::Finish;
-use crate::heavy_requests::{HeavyRequests, Inner};
+use crate::limits::{Inner, Limits};
 use crate::metering;
 use crate::statements;
 
@@ -41,7 +41,7 @@ pub struct Throttled {
     pub retry_after: Duration,
 }
 
-impl HeavyRequests {
+impl Limits {
     /// Asks to make an attempt that is counted by several keys at once: by all or by none.
     ///
     /// Where a key is blocked the answer comes at once, and nothing is written. Where only other
@@ -59,9 +59,7 @@ impl HeavyRequests {
     ///
     /// Safe: what a caller who has gone was admitted to is withdrawn.
     pub async fn attempt(&self, keys: &[(Throttle, &str)]) -> Result<Attempted, LimitsError> {
-        if self.inner.is_closed() {
-            return Err(LimitsError::ShuttingDown);
-        }
+        self.inner.check_open()?;
         let keys = Keys::new(keys)?;
         let outcome = ask_in_turn(&self.inner, &keys).await;
         count(&keys, &outcome);

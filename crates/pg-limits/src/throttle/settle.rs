@@ -12,7 +12,7 @@ use super::keys::{Keys, millis};
 use crate::LimitsError;
 use crate::clock::BootInstant;
 use crate::finish::Finish;
-use crate::heavy_requests::Inner;
+use crate::limits::Inner;
 use crate::metering;
 use crate::statements;
 

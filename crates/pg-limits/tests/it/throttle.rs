@@ -1,6 +1,7 @@
 //! Throttled attempts, on several replicas at once.
 
 mod faults;
+mod housekeeping;
 mod parallel;
 mod processes;
 mod rules;
@@ -8,7 +9,7 @@ mod shadow;
 
 use std::time::Duration;
 
-use pg_limits::{Attempt, Attempted, Config, HeavyRequests, Throttle, Throttled};
+use pg_limits::{Attempt, Attempted, Config, Limits, Throttle, Throttled};
 use testkit::TestDatabase;
 use tokio_postgres::Client;
 
@@ -17,29 +18,29 @@ const GUESS: Throttle = Throttle::new("guess", 5, Duration::from_mins(15)).clear
 /// Many share it, and no success clears it.
 const NETWORK: Throttle = Throttle::new("network", 30, Duration::from_mins(10));
 
-async fn connect(database: &TestDatabase) -> HeavyRequests {
-    HeavyRequests::connect(Config::new(database.config(), 1, &[])).await.unwrap()
+async fn connect(database: &TestDatabase) -> Limits {
+    Limits::connect(Config::new(database.config(), 1, &[])).await.unwrap()
 }
 
-async fn replicas(database: &TestDatabase) -> [HeavyRequests; 3] {
+async fn replicas(database: &TestDatabase) -> [Limits; 3] {
     [connect(database).await, connect(database).await, connect(database).await]
 }
 
-async fn admitted(limits: &HeavyRequests, keys: &[(Throttle, &str)]) -> Attempt {
+async fn admitted(limits: &Limits, keys: &[(Throttle, &str)]) -> Attempt {
     match limits.attempt(keys).await.unwrap() {
         Attempted::Admitted(attempt) => attempt,
         Attempted::Throttled(throttled) => panic!("{throttled:?}"),
     }
 }
 
-async fn throttled(limits: &HeavyRequests, keys: &[(Throttle, &str)]) -> Throttled {
+async fn throttled(limits: &Limits, keys: &[(Throttle, &str)]) -> Throttled {
     match limits.attempt(keys).await.unwrap() {
         Attempted::Throttled(throttled) => throttled,
         Attempted::Admitted(attempt) => panic!("{attempt:?}"),
     }
 }
 
-async fn fail(limits: &HeavyRequests, keys: &[(Throttle, &str)], times: usize) {
+async fn fail(limits: &Limits, keys: &[(Throttle, &str)], times: usize) {
     for _ in 0..times {
         admitted(limits, keys).await.failed().await.unwrap();
     }

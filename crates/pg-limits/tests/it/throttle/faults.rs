@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use local_postgres::StopMode;
-use pg_limits::{Config, HeavyRequests, LimitsError, Statements};
+use pg_limits::{Config, Limits, LimitsError, Statements};
 use testkit::{CuttingProxy, PgBouncer, wait_until};
 use tokio_postgres::NoTls;
 
 use super::{GUESS, NETWORK, Seen, admitted, connect, fail, seen, throttled};
 use crate::fixture::{PATIENCE, database};
 
-async fn through(proxy: &CuttingProxy) -> HeavyRequests {
+async fn through(proxy: &CuttingProxy) -> Limits {
     let config = Config::new(proxy.config(), 1, &[]).claim_timeout(Duration::from_millis(500));
-    HeavyRequests::connect(config).await.unwrap()
+    Limits::connect(config).await.unwrap()
 }
 
 #[tokio::test]
@@ -129,7 +129,7 @@ async fn a_clean_restart_keeps_the_counts_and_a_crash_empties_them() {
     pg_limits::migrate(&mut limits, "limits").await.unwrap();
     drop((client, limits));
     let config = Config::new(cluster.tcp_config("limits"), 1, &[]);
-    let limits = HeavyRequests::connect(config).await.unwrap();
+    let limits = Limits::connect(config).await.unwrap();
     fail(&limits, &[(GUESS, "ada")], 5).await;
     for (mode, is_kept) in [(StopMode::Fast, true), (StopMode::Immediate, false)] {
         cluster.stop(mode).await;
@@ -153,7 +153,7 @@ async fn attempts_are_counted_through_a_transaction_pooler_without_a_named_state
     let database = database().await;
     let pooler = PgBouncer::before(&database.tcp_config(), database.name()).await;
     let config = Config::new(pooler.config(), 1, &[]).statements(Statements::Unnamed);
-    let limits = HeavyRequests::connect(config).await.unwrap();
+    let limits = Limits::connect(config).await.unwrap();
     let direct = connect(&database).await;
     let keys = [(GUESS, "ada"), (NETWORK, "home")];
     fail(&limits, &keys, 4).await;

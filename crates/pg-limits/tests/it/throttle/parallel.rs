@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pg_limits::{Attempted, Config, HeavyRequests, LimitsError, Throttle};
+use pg_limits::{Attempted, Config, Limits, LimitsError, Throttle};
 use testkit::wait_until;
 use tokio::sync::Barrier;
 
@@ -13,7 +13,7 @@ use crate::fixture::{PATIENCE, database};
 
 /// Lets so many attempts go at once, spread over the replicas; how many were admitted.
 async fn at_once(
-    replicas: &[HeavyRequests; 3],
+    replicas: &[Limits; 3],
     count: usize,
     keys: fn(usize) -> Vec<(Throttle, &'static str)>,
     succeeds: bool,
@@ -85,7 +85,7 @@ async fn keys_given_in_any_order_never_lock_each_other_out() {
     fn crossed(number: usize) -> Vec<(Throttle, &'static str)> {
         let mut keys = vec![(GUESS, "ada"), (GUESS, "grace"), (NETWORK, "home"), (NETWORK, "away")];
         keys.rotate_left(number % 4);
-        if number % 2 == 0 {
+        if number.is_multiple_of(2) {
             keys.reverse();
         }
         keys
@@ -123,7 +123,7 @@ async fn who_waits_for_others_is_admitted_when_one_of_them_ends_on_any_replica()
 async fn who_waits_too_long_or_behind_too_many_is_undecided_and_nobody_holds_a_connection() {
     let database = database().await;
     let config = Config::new(database.config(), 1, &[]).connections(1);
-    let limits = HeavyRequests::connect(config.attempt_wait(Duration::from_secs(2))).await.unwrap();
+    let limits = Limits::connect(config.attempt_wait(Duration::from_secs(2))).await.unwrap();
     let one = Throttle::new("one", 1, Duration::from_mins(15));
     let held = admitted(&limits, &[(one, "ada")]).await;
     let waiting: Vec<_> = (0..200)

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pg_limits::{Config, HeavyRequests, LimitsError, Throttle};
+use pg_limits::{Config, Limits, LimitsError, Throttle};
 use testkit::wait_until;
 use uuid::Uuid;
 
@@ -105,7 +105,7 @@ async fn the_window_begins_at_the_first_failure() {
 async fn after_a_block_within_the_window_attempts_go_one_by_one() {
     let database = database().await;
     let brief = Config::new(database.config(), 1, &[]).attempt_wait(Duration::from_millis(50));
-    let limits = HeavyRequests::connect(brief).await.unwrap();
+    let limits = Limits::connect(brief).await.unwrap();
     let client = database.client().await;
     fail(&limits, &ADA, 5).await;
     pass(&client, "30 s").await;
@@ -156,7 +156,7 @@ async fn a_dropped_attempt_is_withdrawn_and_counts_neither_way() {
 async fn keys_are_taken_all_or_none() {
     let database = database().await;
     let brief = Config::new(database.config(), 1, &[]).attempt_wait(Duration::from_millis(50));
-    let limits = HeavyRequests::connect(brief).await.unwrap();
+    let limits = Limits::connect(brief).await.unwrap();
     let client = database.client().await;
     let narrow = Throttle::new("narrow", 1, Duration::from_mins(10));
     let held = admitted(&limits, &[(narrow, "home")]).await;
@@ -204,7 +204,7 @@ async fn a_failure_whose_reservation_has_lapsed_still_counts_and_frees_nobody_el
 async fn a_failure_later_than_any_reservation_is_kept_counts_too() {
     let database = database().await;
     let brief = Config::new(database.config(), 1, &[]).reservation(Duration::from_millis(50));
-    let limits = HeavyRequests::connect(brief).await.unwrap();
+    let limits = Limits::connect(brief).await.unwrap();
     let client = database.client().await;
     let late = admitted(&limits, &ADA).await;
     wait_until("the attempt to be forgotten", PATIENCE, || async {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pg_limits::{Config, HeavyRequests, LimitsError, Throttle};
+use pg_limits::{Config, Limits, LimitsError, Throttle};
 
 use super::{GUESS, NETWORK, admitted, connect, fail, pass, seen, throttled};
 use crate::fixture::database;
@@ -48,7 +48,7 @@ async fn beside_one_in_shadow_the_others_are_enforced_and_counted() {
 async fn in_shadow_nobody_waits() {
     let database = database().await;
     let config = Config::new(database.config(), 1, &[]).attempt_wait(Duration::from_millis(50));
-    let limits = HeavyRequests::connect(config).await.unwrap();
+    let limits = Limits::connect(config).await.unwrap();
     let one = Throttle::new("one", 1, Duration::from_mins(15));
     let _held = admitted(&limits, &[(one, "ada")]).await;
     assert!(matches!(limits.attempt(&[(one, "ada")]).await, Err(LimitsError::Undecided)));
