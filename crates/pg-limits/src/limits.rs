@@ -3,17 +3,20 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use crate::config::Config;
+use crate::doors::Doors;
 use crate::error::LimitsError;
 use crate::finish::Finish;
 use crate::heavy_requests::HeavyRequests;
 use crate::holds::Holds;
 use crate::lines::Lines;
 use crate::metering;
+use crate::ready_replicas::ReadyReplicas;
 use crate::registry::{self, ReplicaState};
 use crate::release::Release;
 use crate::statements;
@@ -41,6 +44,10 @@ pub(crate) struct Inner {
     pub(crate) replica: Uuid,
     pub(crate) shutdown: CancellationToken,
     pub(crate) turns: Turns,
+    pub(crate) doors: Doors,
+    pub(crate) ready: ReadyReplicas,
+    /// Where tasks run that begin when something is dropped, wherever that is.
+    pub(crate) runtime: Handle,
     pub(crate) holds: Holds,
     pub(crate) queues: Queues,
     pub(crate) tasks: TaskTracker,
@@ -49,6 +56,12 @@ pub(crate) struct Inner {
     is_closed: AtomicBool,
     pub(crate) releases_pending: AtomicI64,
     pub(crate) permits_unknown: AtomicI64,
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inner").field("replica", &self.replica).finish_non_exhaustive()
+    }
 }
 
 impl Limits {
@@ -72,6 +85,9 @@ impl Limits {
             replica: Uuid::now_v7(),
             shutdown: CancellationToken::new(),
             turns: Turns::default(),
+            doors: Doors::default(),
+            ready: ReadyReplicas::default(),
+            runtime: Handle::current(),
             holds: Holds::default(),
             queues: Queues::default(),
             tasks: TaskTracker::new(),

@@ -12,7 +12,7 @@ macro_rules! migrations {
 
 /// Only added to. A function whose contract changes gets a new number, and the old one stays for two
 /// releases; a better body to the same contract replaces the old one.
-const MIGRATIONS: [(&str, &str); 13] = migrations![
+const MIGRATIONS: [(&str, &str); 15] = migrations![
     "V1__tables",
     "V2__repair_v1",
     "V3__claim_v1",
@@ -23,6 +23,8 @@ const MIGRATIONS: [(&str, &str); 13] = migrations![
     "V8__grant_v1",
     "V9__claim_v1_in_one_scan",
     "V10__unlogged_tables",
+    "V11__count_v1",
+    "V12__enter_v1",
     "V14__throttle",
     "V15__attempt_v1",
     "V16__settle_attempt_v1",

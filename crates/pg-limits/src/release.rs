@@ -55,7 +55,7 @@ impl Release {
         let Ok(connection) = inner.lines.open(line).await else { return false };
         let answer = tokio::time::timeout(
             inner.config.claim_timeout,
-            connection.release(&[&self.scope, &self.slot, &self.permit]),
+            connection.query_one(&statements::RELEASE, &[&self.scope, &self.slot, &self.permit]),
         )
         .await;
         match answer {

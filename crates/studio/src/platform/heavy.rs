@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 pub use pg_limits::{
-    Attempt, Attempted, BootInstant, Claim, Endpoint, HeavyRequests, LimitsError, Permit, Refusal, ReplicaState, Scope, Throttle, Throttled,
+    Attempt, Attempted, BootInstant, Claim, Endpoint, HeavyRequests, LimitsError, Permit, Refusal,
+    ReplicaState, Scope, Throttle, Throttled,
 };
 
 use super::problem::Problem;

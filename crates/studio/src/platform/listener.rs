@@ -145,8 +145,8 @@ mod tests {
     use std::time::Duration;
 
     use axum::extract::connect_info::Connected;
-use axum::serve::IncomingStream;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use axum::serve::IncomingStream;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::{TcpListener, TcpStream};
 
     use super::Connection;

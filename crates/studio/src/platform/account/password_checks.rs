@@ -87,7 +87,8 @@ mod tests {
     #[test]
     fn nobodys_hash_costs_what_a_real_one_costs() {
         let real = hash("a password for tests").unwrap();
-        let (real, nobody) = (PasswordHash::new(&real).unwrap(), PasswordHash::new(NOBODY).unwrap());
+        let (real, nobody) =
+            (PasswordHash::new(&real).unwrap(), PasswordHash::new(NOBODY).unwrap());
         assert_eq!((real.algorithm, real.version), (nobody.algorithm, nobody.version));
         assert_eq!(real.params, nobody.params);
         assert_eq!(real.salt.map(|salt| salt.len()), nobody.salt.map(|salt| salt.len()));

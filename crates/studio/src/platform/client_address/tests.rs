@@ -89,8 +89,21 @@ fn every_way_to_write_an_address_is_understood() {
 #[test]
 fn what_is_no_address_ends_the_way_at_the_last_proxy() {
     for text in [
-        "unknown", "_hidden", "1.2.3", "1.2.3.4.5", "010.0.0.1", "[2001:db8::1", "2001:db8::1]:1",
-        "1.2.3.4:port", "1.2.3.4:999999", "fe80::1%eth0", "\"", "\u{e9}", "<script>", "[]:1", ":",
+        "unknown",
+        "_hidden",
+        "1.2.3",
+        "1.2.3.4.5",
+        "010.0.0.1",
+        "[2001:db8::1",
+        "2001:db8::1]:1",
+        "1.2.3.4:port",
+        "1.2.3.4:999999",
+        "fe80::1%eth0",
+        "\"",
+        "\u{e9}",
+        "<script>",
+        "[]:1",
+        ":",
     ] {
         assert_eq!(listed(&format!("1.1.1.1, {text}")), PROXY, "{text}");
         assert_eq!(listed(&format!("1.1.1.1, {text}, 10.5.5.5")), "10.5.5.5", "{text}");
