@@ -144,8 +144,6 @@ impl AsyncWrite for Connection {
 mod tests {
     use std::time::Duration;
 
-    use axum::extract::connect_info::Connected;
-    use axum::serve::IncomingStream;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::{TcpListener, TcpStream};
 
