@@ -14,3 +14,4 @@ mod rate_shares;
 mod registry;
 mod releases;
 mod windows;
+mod throttle;

@@ -7,7 +7,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::app::App;
 use crate::platform::heavy::{RELEASE_PATIENCE, ReplicaState};
-use crate::platform::listener::Listener;
+use crate::platform::listener::{Listener, Peer};
 use crate::platform::{schema, session, telemetry};
 use crate::settings::Settings;
 
@@ -56,7 +56,8 @@ async fn serve(settings: Settings, until_input_ends: bool) -> anyhow::Result<()>
         .with_context(|| format!("listening on {listen}"))?;
     let address = listener.local_addr()?;
     app.tasks.spawn(housekeeping(app.clone()));
-    let server = axum::serve(Listener(listener), app.router())
+    let service = app.router().into_make_service_with_connect_info::<Peer>();
+    let server = axum::serve(Listener(listener), service)
         .with_graceful_shutdown(app.shutdown.clone().cancelled_owned());
     let server = app.tasks.spawn(async move { server.await });
     tell(&app, ReplicaState::Ready).await;

@@ -3,6 +3,7 @@
 pub mod access;
 pub mod account;
 pub mod audit;
+pub mod client_address;
 pub mod database;
 pub mod heavy;
 pub mod listener;
