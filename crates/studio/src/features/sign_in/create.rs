@@ -50,7 +50,7 @@ pub(super) async fn create(
     let account =
         app.passwords.check(found, credentials.password).await?.ok_or_else(wrong_credentials)?;
 
-    let who = SignedIn { account: account.id, name: account.name, role: account.role, request_id };
+    let who = SignedIn::by_session(account.id, account.name, account.role, request_id);
     let event = app.audit.begin(&who, Action::SignIn, "session", json!({}), BOUND).await?;
     let before = SessionId::of(&headers, &app.settings.http);
     let id = match session::begin(&app, who.account, before.as_ref()).await {

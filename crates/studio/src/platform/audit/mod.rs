@@ -146,6 +146,7 @@ impl AuditTrail {
         detail: Value,
         bound: Duration,
     ) -> Result<OpenEvent, Problem> {
+        let detail = with_token(who, detail);
         let connection = self.pools.main().await?;
         let statement = connection.prepare_cached(BEGIN).await?;
         let patience = i64::try_from((bound + PATIENCE).as_millis()).unwrap_or(i64::MAX);
@@ -217,6 +218,14 @@ impl AuditTrail {
         connection.execute(&statement, &[&id, &name, &bound, &rows]).await?;
         Ok(())
     }
+}
+
+/// What a program did names the token that it did it with.
+fn with_token(who: &SignedIn, mut detail: Value) -> Value {
+    if let (Some(token), Value::Object(members)) = (who.token(), &mut detail) {
+        members.insert("token".to_owned(), token.0.to_string().into());
+    }
+    detail
 }
 
 /// A row of the trail whose act goes on. Dropped without [`OpenEvent::finish`], it is finished as aborted by a task

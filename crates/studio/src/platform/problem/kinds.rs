@@ -38,9 +38,19 @@ pub const KINDS: &[Kind] = &[
         "The member `permission` names what is missing. An administrator can change the role of an account.",
     ),
     kind(
+        "invalid-token",
+        "The token is not valid",
+        "It is no token, has expired, was revoked or replaced, or its owner is disabled; Studio does not say which. Its owner can make a new one. When a request brings a token and a session, the token counts.",
+    ),
+    kind(
+        "session-required",
+        "A token may not do this",
+        "Tokens, sessions, accounts, settings and plugins are managed in a session only, so that a lost token cannot make itself another way in.",
+    ),
+    kind(
         "foreign-origin",
         "The request comes from a foreign page",
-        "A request that changes something must carry an Origin header with Studio's own address. Behind a proxy, set http.public_origin.",
+        "A request that changes something in a session must carry an Origin header with Studio's own address; one with a token need not. Behind a proxy, set http.public_origin.",
     ),
     kind(
         "not-found",

@@ -144,7 +144,7 @@ pub async fn find(
     let role: &str = row.get("role");
     let role = Role::parse(role).ok_or_else(|| Problem::internal(&"an unknown role"))?;
     let (account, name) = (row.get("account_id"), row.get("name"));
-    Ok(Some(SignedIn { account, name, role, request_id: request_id.to_owned() }))
+    Ok(Some(SignedIn::by_session(account, name, role, request_id.to_owned())))
 }
 
 /// Deletes sessions that have ended; gives how many.
