@@ -7,6 +7,7 @@ pub mod problems;
 pub mod replicas;
 pub mod sign_in;
 pub mod sql_console;
+pub mod tokens;
 
 use crate::platform::route::Route;
 
@@ -14,6 +15,7 @@ use crate::platform::route::Route;
 pub fn routes() -> Vec<Route> {
     [
         sign_in::routes(),
+        tokens::routes(),
         audit::routes(),
         sql_console::routes(),
         limits::routes(),

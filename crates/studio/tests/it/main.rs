@@ -19,4 +19,5 @@ mod routes;
 mod shutdown;
 mod sign_in;
 mod sql_console;
+mod tokens;
 mod work;

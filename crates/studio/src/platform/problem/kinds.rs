@@ -43,6 +43,16 @@ pub const KINDS: &[Kind] = &[
         "It is no token, has expired, was revoked or replaced, or its owner is disabled; Studio does not say which. Its owner can make a new one. When a request brings a token and a session, the token counts.",
     ),
     kind(
+        "too-many-tokens",
+        "You have as many tokens as one may",
+        "`limit` is how many live tokens an account has at most. Revoke one that is no longer needed.",
+    ),
+    kind(
+        "token-ended",
+        "The token has ended",
+        "It has expired or was revoked, and nothing brings it back. Make a new one.",
+    ),
+    kind(
         "session-required",
         "A token may not do this",
         "Tokens, sessions, accounts, settings and plugins are managed in a session only, so that a lost token cannot make itself another way in.",
