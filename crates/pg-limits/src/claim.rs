@@ -11,7 +11,8 @@ use uuid::Uuid;
 use crate::clock::BootInstant;
 use crate::endpoint::Endpoint;
 use crate::error::{Kind, LimitsError, kind};
-use crate::heavy_requests::{Claim, Inner};
+use crate::heavy_requests::Claim;
+use crate::limits::Inner;
 use crate::line::{Connection, Line};
 use crate::metering;
 use crate::permit::{Permit, Refusal, Scope};
@@ -66,7 +67,10 @@ impl Inner {
         let name = endpoint.name();
         let answer = tokio::time::timeout(
             self.config.claim_timeout,
-            connection.claim(&[&permit, &name, &user, &self.replica, &bound_ms, &margin_ms]),
+            connection.query_one(
+                &statements::CLAIM,
+                &[&permit, &name, &user, &self.replica, &bound_ms, &margin_ms],
+            ),
         )
         .await;
         let error = match answer {
@@ -92,11 +96,7 @@ impl Inner {
         endpoint: &Endpoint,
     ) -> Result<(), LimitsError> {
         match mend {
-            Mend::Table => {
-                metering::repair();
-                tracing::warn!("The permits' table was lost and is made anew");
-                self.lines.query(&statements::REPAIR, &[]).await.map(drop)
-            }
+            Mend::Table => self.repair().await,
             Mend::Registration if registry::is_declared(self, endpoint) => {
                 registry::register(self).await
             }
@@ -196,6 +196,6 @@ enum Mend {
     Connection,
 }
 
-fn millis(length: Duration) -> i64 {
+pub(crate) fn millis(length: Duration) -> i64 {
     i64::try_from(length.as_millis()).unwrap_or(i64::MAX)
 }

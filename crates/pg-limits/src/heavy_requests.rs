@@ -1,24 +1,14 @@
-use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
-use uuid::Uuid;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::config::Config;
 use crate::endpoint::Endpoint;
 use crate::error::LimitsError;
 use crate::finish::Finish;
-use crate::holds::Holds;
-use crate::lines::Lines;
+use crate::limits::{Inner, Limits};
 use crate::metering;
 use crate::permit::{Permit, Refusal};
-use crate::registry::{self, ReplicaState};
-use crate::release::Release;
-use crate::statements;
-use crate::turns::Turns;
 
 /// What a claim came to. A refusal is an answer, not an error.
 #[derive(Debug)]
@@ -32,37 +22,26 @@ pub enum Claim {
 
 /// Concurrency permits for heavy requests, counted over all replicas in one PostgreSQL database.
 ///
-/// Cheap to clone; all clones share a few connections of their own.
-#[derive(Clone)]
+/// Cheap to clone. It is the [`Limits`] it came from, and adds what concerns permits.
+#[derive(Clone, Debug)]
 pub struct HeavyRequests {
-    pub(crate) inner: Arc<Inner>,
+    limits: Limits,
 }
 
-impl fmt::Debug for HeavyRequests {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HeavyRequests")
-            .field("replica", &self.inner.replica)
-            .finish_non_exhaustive()
+impl Deref for HeavyRequests {
+    type Target = Limits;
+
+    fn deref(&self) -> &Limits {
+        &self.limits
     }
 }
 
-pub(crate) struct Inner {
-    pub(crate) config: Arc<Config>,
-    pub(crate) lines: Lines,
-    pub(crate) replica: Uuid,
-    pub(crate) shutdown: CancellationToken,
-    pub(crate) turns: Turns,
-    pub(crate) holds: Holds,
-    pub(crate) tasks: TaskTracker,
-    connections: TaskTracker,
-    state: Mutex<ReplicaState>,
-    is_closed: AtomicBool,
-    releases_pending: AtomicI64,
-    pub(crate) permits_unknown: AtomicI64,
-}
-
 impl HeavyRequests {
-    /// Connects to the limits' database and registers this replica with the caps it was built with.
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self { limits }
+    }
+
+    /// Connects as [`Limits::connect`] does, for a service that needs permits alone.
     ///
     /// ```no_run
     /// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
@@ -86,34 +65,13 @@ impl HeavyRequests {
     ///
     /// # Errors
     ///
-    /// [`LimitsError::Config`] for a wrong setting, [`LimitsError::Unavailable`] where the database
-    /// cannot be reached or is a standby, [`LimitsError::Database`] where the schema is missing.
+    /// Those of [`Limits::connect`].
     ///
     /// # Cancel safety
     ///
     /// Dropping the future may leave a registration that is counted as gone after 15 s.
     pub async fn connect(config: Config) -> Result<Self, LimitsError> {
-        config.check()?;
-        let config = Arc::new(config);
-        let connections = TaskTracker::new();
-        let inner = Arc::new(Inner {
-            lines: Lines::new(Arc::clone(&config), connections.clone()),
-            config,
-            replica: Uuid::now_v7(),
-            shutdown: CancellationToken::new(),
-            turns: Turns::default(),
-            holds: Holds::default(),
-            tasks: TaskTracker::new(),
-            connections,
-            state: Mutex::new(ReplicaState::Starting),
-            is_closed: AtomicBool::new(false),
-            releases_pending: AtomicI64::new(0),
-            permits_unknown: AtomicI64::new(0),
-        });
-        registry::register(&inner).await?;
-        // The connections' tracker also keeps the heartbeat: releases must not wait for it to end.
-        inner.connections.spawn(registry::keep(Arc::clone(&inner)));
-        Ok(Self { inner })
+        Limits::connect(config).await.map(Self::new)
     }
 
     /// Claims a permit for one request of `user`, in one round trip.
@@ -129,9 +87,7 @@ impl HeavyRequests {
     ///
     /// Safe: a claim whose caller has gone goes on to its end, and what it was granted is released.
     pub async fn claim(&self, endpoint: &Endpoint, user: &str) -> Result<Claim, LimitsError> {
-        if self.inner.is_closed.load(Ordering::Acquire) {
-            return Err(LimitsError::ShuttingDown);
-        }
+        self.inner.check_open()?;
         let (inner, endpoint, user) = (Arc::clone(&self.inner), *endpoint, user.to_owned());
         Finish::new(&self.inner.tasks, async move {
             let outcome = Inner::claim(&inner, endpoint, &user).await;
@@ -142,25 +98,6 @@ impl HeavyRequests {
         .await
     }
 
-    /// The id under which this replica registered.
-    pub fn replica(&self) -> Uuid {
-        self.inner.replica
-    }
-
-    /// Says what state this replica is in, at once.
-    ///
-    /// # Errors
-    ///
-    /// When the limits' database cannot be asked; the next heartbeat says it then.
-    ///
-    /// # Cancel safety
-    ///
-    /// The state is kept, and told by the next heartbeat at the latest.
-    pub async fn set_state(&self, state: ReplicaState) -> Result<(), LimitsError> {
-        *self.inner.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
-        registry::heartbeat(&self.inner).await
-    }
-
     /// How many releases the database has not answered yet.
     pub fn releases_pending(&self) -> i64 {
         self.inner.releases_pending.load(Ordering::Relaxed)
@@ -169,48 +106,5 @@ impl HeavyRequests {
     /// How many claims lost their answer and are not settled yet.
     pub fn permits_unknown(&self) -> i64 {
         self.inner.permits_unknown.load(Ordering::Relaxed)
-    }
-
-    /// Ends in good order: no more claims, releases under way brought to their end, and whatever
-    /// this replica still holds given back. Call it when the work has ended. At most `patience`
-    /// long; the leases do what is left.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future leaves the rest to the leases.
-    pub async fn shutdown(&self, patience: Duration) {
-        self.inner.is_closed.store(true, Ordering::Release);
-        self.inner.shutdown.cancel();
-        self.inner.tasks.close();
-        let ended = async {
-            self.inner.tasks.wait().await;
-            let freed =
-                self.inner.lines.query(&statements::RELEASE_REPLICA, &[&self.inner.replica]).await;
-            let stopped = self.set_state(ReplicaState::Stopped).await;
-            freed.map(drop).and(stopped)
-        };
-        match tokio::time::timeout(patience, ended).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(%error, "The limits were left to their leases"),
-            Err(_elapsed) => tracing::warn!("The limits were left to their leases"),
-        }
-    }
-}
-
-impl Inner {
-    pub(crate) fn state(&self) -> ReplicaState {
-        *self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A release that goes on to its end even when nobody waits for it.
-    pub(crate) fn release(self: &Arc<Self>, release: Release) -> Finish<()> {
-        self.releases_pending.fetch_add(1, Ordering::Relaxed);
-        metering::pending(1.0);
-        let inner = Arc::clone(self);
-        Finish::new(&self.tasks, async move {
-            release.run(Arc::clone(&inner)).await;
-            inner.releases_pending.fetch_sub(1, Ordering::Relaxed);
-            metering::pending(-1.0);
-        })
     }
 }

@@ -1,25 +1,35 @@
 #![doc = include_str!("../README.md")]
 #![warn(missing_docs, clippy::missing_errors_doc)]
 
+mod attend;
+mod call;
 mod claim;
 mod clock;
 mod config;
+mod count;
+mod doors;
 mod endpoint;
+mod enter;
 mod error;
 mod finish;
 mod heavy_requests;
 mod holds;
+mod in_flight;
+mod limits;
 mod line;
 mod lines;
 mod metering;
 mod migrate;
 mod observe;
 mod permit;
+mod rate_share;
+mod ready_replicas;
 mod registry;
 mod release;
 mod schema;
 mod statements;
 mod turns;
+mod window;
 
 #[cfg(feature = "tower")]
 mod body;
@@ -30,13 +40,19 @@ mod problem;
 
 pub use clock::BootInstant;
 pub use config::{Config, Statements};
+pub use count::{Count, Counted};
 pub use endpoint::Endpoint;
+pub use enter::{Admitted, Entry};
 pub use error::LimitsError;
 pub use heavy_requests::{Claim, HeavyRequests};
+pub use in_flight::InFlight;
+pub use limits::Limits;
 pub use migrate::{MigrateError, grant, migrate};
 pub use observe::{CapInForce, Holder, Replica};
 pub use permit::{BoundReached, Permit, Refusal, Scope};
+pub use rate_share::{Pass, RateShare};
 pub use registry::ReplicaState;
+pub use window::{LimitReached, Window, WindowState};
 
 #[cfg(feature = "tower")]
 pub use body::PermitBody;

@@ -31,8 +31,8 @@ pub(crate) struct Backend {
 pub(crate) struct Connection {
     client: Client,
     schema: String,
-    claim: Option<Statement>,
-    release: Option<Statement>,
+    /// In the order of [`statements::OF_REQUESTS`]; empty where nothing may be prepared.
+    prepared: Vec<Statement>,
     pub(crate) backend: Option<Backend>,
 }
 
@@ -59,50 +59,35 @@ impl Connection {
                 tracing::debug!(%error, "A connection of the limits ended");
             }
         });
-        let mut line = Self {
-            client,
-            schema: config.schema.clone(),
-            claim: None,
-            release: None,
-            backend: None,
-        };
+        let mut line =
+            Self { client, schema: config.schema.clone(), prepared: Vec::new(), backend: None };
         if config.statements == Statements::Prepared {
-            let claim = statements::CLAIM.text(&line.schema);
-            let release = statements::RELEASE.text(&line.schema);
-            let (claim, release, backend) = tokio::try_join!(
-                line.client.prepare_typed(&claim, statements::CLAIM.types),
-                line.client.prepare_typed(&release, statements::RELEASE.types),
+            let prepare = statements::OF_REQUESTS.map(|sql| line.prepare(sql));
+            let (prepared, backend) = tokio::try_join!(
+                futures_util::future::try_join_all(prepare),
                 line.query_one(&statements::BACKEND, &[]),
             )?;
-            line.claim = Some(claim);
-            line.release = Some(release);
+            line.prepared = prepared;
             line.backend =
                 Some(Backend { pid: backend.try_get(0)?, started_us: backend.try_get(1)? });
         }
         Ok(line)
     }
 
-    pub(crate) async fn claim(&self, params: Params<'_>) -> Result<Row, tokio_postgres::Error> {
-        match &self.claim {
-            Some(statement) => self.client.query_one(statement, params).await,
-            None => self.query_one(&statements::CLAIM, params).await,
-        }
+    async fn prepare(&self, sql: &'static Sql) -> Result<Statement, tokio_postgres::Error> {
+        self.client.prepare_typed(&sql.text(&self.schema), sql.types).await
     }
 
-    pub(crate) async fn release(&self, params: Params<'_>) -> Result<bool, tokio_postgres::Error> {
-        let row = match &self.release {
-            Some(statement) => self.client.query_one(statement, params).await?,
-            None => self.query_one(&statements::RELEASE, params).await?,
-        };
-        row.try_get(0)
-    }
-
-    /// Runs an unnamed statement in one round trip, and takes its only row.
+    /// Runs a statement in one round trip, and takes its only row.
     pub(crate) async fn query_one(
         &self,
         sql: &Sql,
         params: Params<'_>,
     ) -> Result<Row, tokio_postgres::Error> {
+        let known = statements::OF_REQUESTS.iter().position(|known| std::ptr::eq(*known, sql));
+        if let Some(statement) = known.and_then(|index| self.prepared.get(index)) {
+            return self.client.query_one(statement, params).await;
+        }
         let typed: Vec<_> = params.iter().copied().zip(sql.types.iter().cloned()).collect();
         self.client.query_typed_one(&sql.text(&self.schema), &typed).await
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use metrics::{counter, gauge, histogram};
 
+use crate::enter::Entry;
 use crate::error::LimitsError;
 use crate::heavy_requests::Claim;
 use crate::permit::Scope;
@@ -46,4 +47,24 @@ pub(crate) fn unknown(change: f64) {
 /// The permits' table was made anew: `pg_limits_table_repairs_total`.
 pub(crate) fn repair() {
     counter!("pg_limits_table_repairs_total").increment(1);
+}
+
+/// Counts what asking to go in came to: `pg_limits_entries_total{limit, outcome}`. `limit` is the one
+/// that refused or would have; of an admission, the in-flight cap's or the first window's name.
+pub(crate) fn entry(name: &'static str, entry: &Result<Entry, LimitsError>) {
+    let (limit, outcome) = match entry {
+        Ok(Entry::Admitted(admitted)) => match admitted.would_have_been_refused() {
+            Some(limit) => (limit.name, "shadow_refused"),
+            None => (name, "admitted"),
+        },
+        Ok(Entry::Refused(limit)) => (limit.name, "refused"),
+        Err(LimitsError::Undecided) => (name, "undecided"),
+        Err(_) => (name, "unavailable"),
+    };
+    counter!("pg_limits_entries_total", "limit" => limit, "outcome" => outcome).increment(1);
+}
+
+/// How long a call waited for its turn: `pg_limits_rate_wait_seconds{rate}`.
+pub(crate) fn rate_wait(name: &'static str, wait: Duration) {
+    histogram!("pg_limits_rate_wait_seconds", "rate" => name).record(wait.as_secs_f64());
 }

@@ -12,7 +12,7 @@ macro_rules! migrations {
 
 /// Only added to. A function whose contract changes gets a new number, and the old one stays for two
 /// releases; a better body to the same contract replaces the old one.
-const MIGRATIONS: [(&str, &str); 9] = migrations![
+const MIGRATIONS: [(&str, &str); 12] = migrations![
     "V1__tables",
     "V2__repair_v1",
     "V3__claim_v1",
@@ -22,6 +22,9 @@ const MIGRATIONS: [(&str, &str); 9] = migrations![
     "V7__sweep_v1",
     "V8__grant_v1",
     "V9__claim_v1_in_one_scan",
+    "V10__unlogged_tables",
+    "V11__count_v1",
+    "V12__enter_v1",
 ];
 
 /// Why the limits' schema could not be brought up to date.

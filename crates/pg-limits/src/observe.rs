@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use crate::LimitsError;
 use crate::heavy_requests::HeavyRequests;
+use crate::limits::Limits;
 use crate::statements;
 
 /// A cap as the database has it.
@@ -132,7 +133,9 @@ impl HeavyRequests {
             })
             .collect()
     }
+}
 
+impl Limits {
     /// The registered replicas, the longest running first.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::clock::BootInstant;
 use crate::endpoint::Endpoint;
 use crate::finish::Finish;
-use crate::heavy_requests::Inner;
+use crate::limits::Inner;
 use crate::metering;
 use crate::release::Release;
 

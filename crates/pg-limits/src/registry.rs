@@ -7,7 +7,7 @@ use rand::Rng;
 
 use crate::LimitsError;
 use crate::endpoint::Endpoint;
-use crate::heavy_requests::Inner;
+use crate::limits::Inner;
 use crate::statements;
 
 /// Rows that one sweep removes at most: few enough that no statement waits for it.

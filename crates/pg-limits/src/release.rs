@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::clock::BootInstant;
 use crate::error::{Kind, kind};
-use crate::heavy_requests::Inner;
+use crate::limits::Inner;
 use crate::line::Backend;
 use crate::statements;
 
@@ -55,7 +55,7 @@ impl Release {
         let Ok(connection) = inner.lines.open(line).await else { return false };
         let answer = tokio::time::timeout(
             inner.config.claim_timeout,
-            connection.release(&[&self.scope, &self.slot, &self.permit]),
+            connection.query_one(&statements::RELEASE, &[&self.scope, &self.slot, &self.permit]),
         )
         .await;
         match answer {

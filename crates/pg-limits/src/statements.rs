@@ -1,4 +1,4 @@
-//! The statements of the hot path, with the types of their parameters.
+//! The statements that Rust sends, with the types of their parameters.
 
 use std::borrow::Cow;
 
@@ -34,6 +34,27 @@ sql!(
     [Type::UUID, Type::TEXT, Type::TEXT, Type::TEXT, Type::TEXT_ARRAY, Type::INT4_ARRAY]
 );
 sql!(HEARTBEAT, "heartbeat.sql", [Type::UUID, Type::TEXT]);
+sql!(COUNT, "count.sql", [Type::TEXT, Type::TEXT, Type::INT4, Type::INT8, Type::INT4]);
+sql!(UNCOUNT, "uncount.sql", [Type::TEXT, Type::TEXT, Type::INT4, Type::INT8, Type::INT8]);
+sql!(
+    ENTER,
+    "enter.sql",
+    [
+        Type::UUID,
+        Type::TEXT,
+        Type::TEXT,
+        Type::INT4,
+        Type::INT8,
+        Type::INT4,
+        Type::INT8,
+        Type::INT4,
+        Type::TEXT_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::INT4_ARRAY,
+        Type::INT8_ARRAY
+    ]
+);
+sql!(READY_REPLICAS, "ready_replicas.sql", []);
 sql!(REPAIR, "repair.sql", []);
 sql!(SWEEP, "sweep.sql", [Type::INT4]);
 sql!(SET_CAP, "set_cap.sql", [Type::TEXT, Type::INT4]);
@@ -42,3 +63,6 @@ sql!(HOLDERS, "holders.sql", []);
 sql!(REPLICAS, "replicas.sql", []);
 sql!(BACKEND, "backend.sql", []);
 sql!(END_BACKEND, "end_backend.sql", [Type::INT4, Type::INT8]);
+
+/// The statements of requests: prepared once a connection, where statements may be prepared.
+pub(crate) static OF_REQUESTS: [&Sql; 4] = [&CLAIM, &RELEASE, &COUNT, &ENTER];

@@ -1,0 +1,108 @@
+//! Counting in one window.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::claim::millis;
+use crate::clock::BootInstant;
+use crate::enter::Entry;
+use crate::error::LimitsError;
+use crate::limits::{Inner, Limits};
+use crate::statements;
+use crate::window::{LimitReached, Window, WindowState};
+
+/// What a count came to. A refusal is an answer, not an error.
+#[derive(Debug)]
+#[must_use = "what is refused must not be done"]
+pub enum Count {
+    /// It fitted, and is counted.
+    Counted(Counted),
+    /// The window is full. Nothing was written.
+    Full(LimitReached),
+}
+
+/// One count in a window.
+#[derive(Debug)]
+pub struct Counted {
+    inner: Arc<Inner>,
+    window: Window,
+    key: String,
+    state: WindowState,
+    counted_at: BootInstant,
+    shadow: Option<LimitReached>,
+}
+
+impl Counted {
+    /// The window as the count left it.
+    pub fn window(&self) -> &WindowState {
+        &self.state
+    }
+
+    /// In shadow mode: the limit that would have refused it.
+    pub fn would_have_been_refused(&self) -> Option<&LimitReached> {
+        self.shadow.as_ref()
+    }
+
+    /// Takes the count back, for what failed through no fault of the key's owner. Does nothing when
+    /// the window has ended meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// When the limits' database cannot be asked: the count then stays until its window ends.
+    ///
+    /// # Cancel safety
+    ///
+    /// The count may or may not be taken back, never twice.
+    pub async fn give_back(self) -> Result<(), LimitsError> {
+        let age_ms = millis(self.counted_at.elapsed());
+        let length_ms = millis(self.window.length());
+        self.inner
+            .call(
+                &self.key,
+                &statements::UNCOUNT,
+                &[&self.window.name(), &self.key, &1_i32, &age_ms, &length_ms],
+            )
+            .await
+            .map(drop)
+    }
+}
+
+impl Limits {
+    /// Counts one thing in the window of a key, in one round trip, if it still fits.
+    ///
+    /// ```no_run
+    /// # async fn run(limits: pg_limits::Limits) -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::time::Duration;
+    /// use pg_limits::{Count, Window};
+    ///
+    /// const UPLOADS: Window = Window::new("upload_window", 5, Duration::from_secs(3600));
+    ///
+    /// match limits.count(&UPLOADS, "user-7").await? {
+    ///     Count::Counted(counted) => println!("{} left this hour", counted.window().remaining),
+    ///     Count::Full(limit) => println!("come back in {:?}", limit.retry_after),
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`LimitsError::Unavailable`] and [`LimitsError::Undecided`]: it may have been counted, and must
+    /// not be done.
+    ///
+    /// # Cancel safety
+    ///
+    /// It may or may not be counted.
+    pub async fn count(&self, window: &Window, key: &str) -> Result<Count, LimitsError> {
+        Ok(match self.enter(None, &[(*window, key)], Duration::ZERO).await? {
+            Entry::Refused(limit) => Count::Full(limit),
+            Entry::Admitted(admitted) => Count::Counted(Counted {
+                inner: Arc::clone(&self.inner),
+                window: *window,
+                key: key.to_owned(),
+                state: admitted.windows().first().copied().unwrap_or_else(|| window.state(0, 0)),
+                counted_at: BootInstant::now(),
+                shadow: admitted.would_have_been_refused().copied(),
+            }),
+        })
+    }
+}

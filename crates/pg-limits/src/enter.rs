@@ -1,0 +1,148 @@
+//! Requests that go in by an in-flight cap and by windows: one round trip in, nothing on the way out.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use crate::clock::BootInstant;
+use crate::doors::{DoorKey, Request};
+use crate::error::LimitsError;
+use crate::in_flight::InFlight;
+use crate::limits::{Inner, Limits};
+use crate::metering;
+use crate::window::{LimitReached, Window, WindowState};
+
+/// What asking to go in came to. A refusal is an answer, not an error.
+#[derive(Debug)]
+#[must_use = "a request is in flight for as long as its admission is kept"]
+pub enum Entry {
+    /// The request is in: counted in every window, and in flight until the admission is dropped.
+    Admitted(Admitted),
+    /// A limit is reached. The request is counted nowhere.
+    Refused(LimitReached),
+}
+
+/// A request that is in. Keep it until the last byte of the answer; dropping it tells the limits,
+/// off the request's path.
+pub struct Admitted {
+    inner: Arc<Inner>,
+    /// The door whose key it holds; none where no in-flight cap was asked.
+    door: Option<DoorKey>,
+    windows: Vec<WindowState>,
+    shadow: Option<LimitReached>,
+}
+
+impl fmt::Debug for Admitted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Admitted").field("windows", &self.windows).finish_non_exhaustive()
+    }
+}
+
+impl Admitted {
+    pub(crate) fn new(
+        inner: Arc<Inner>,
+        door: Option<DoorKey>,
+        windows: Vec<WindowState>,
+        shadow: Option<LimitReached>,
+    ) -> Self {
+        Self { inner, door, windows, shadow }
+    }
+
+    /// The windows it was counted in, as they then were.
+    pub fn windows(&self) -> &[WindowState] {
+        &self.windows
+    }
+
+    /// The limit in shadow mode that would have refused it.
+    pub fn would_have_been_refused(&self) -> Option<&LimitReached> {
+        self.shadow.as_ref()
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        if let Some(door) = self.door.take() {
+            Inner::leave(&self.inner, &door);
+        }
+    }
+}
+
+impl Limits {
+    /// Asks to let one request in: by an in-flight cap of a key, and by windows of keys. All or
+    /// nothing: a request that one of them refuses counts in none.
+    ///
+    /// Requests of one key that arrive while a call for it is under way go in together by the next
+    /// one. `ends_in` is when the request will have ended at the latest: should this replica die, its
+    /// share of the key comes back then.
+    ///
+    /// ```no_run
+    /// # async fn run(limits: pg_limits::Limits) -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::time::Duration;
+    /// use pg_limits::{Entry, InFlight, Window};
+    ///
+    /// const IN_FLIGHT: InFlight = InFlight::new("request_in_flight", 8);
+    /// const A_MINUTE: Window = Window::new("api_request_window", 600, Duration::from_secs(60));
+    ///
+    /// let time_limit = Duration::from_secs(60);
+    /// match limits.enter(Some((IN_FLIGHT, "token-7")), &[(A_MINUTE, "token-7")], time_limit).await? {
+    ///     Entry::Admitted(admitted) => {
+    ///         println!("{} left this minute", admitted.windows()[0].remaining);
+    ///         // the request runs here
+    ///         drop(admitted);
+    ///     }
+    ///     Entry::Refused(limit) => println!("{} is reached: {}", limit.name, limit.limit),
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`LimitsError::Unavailable`] and [`LimitsError::Undecided`]: answer 503 and never admit.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: of a caller that left, what was let in leaves again. Its windows keep the count.
+    pub async fn enter(
+        &self,
+        in_flight: Option<(InFlight, &str)>,
+        windows: &[(Window, &str)],
+        ends_in: Duration,
+    ) -> Result<Entry, LimitsError> {
+        self.inner.check_open()?;
+        // One order for all callers, so that no two of them wait for each other.
+        let mut windows: Vec<_> =
+            windows.iter().map(|(window, key)| (*window, (*key).to_owned())).collect();
+        windows.sort_by(|(one, key), (other, other_key)| {
+            (one.name(), key).cmp(&(other.name(), other_key))
+        });
+        let door = match (in_flight, windows.first()) {
+            (Some((cap, key)), _) => DoorKey::of_cap(cap.name(), key),
+            (None, Some((window, key))) => DoorKey::of_window(window.name(), key),
+            (None, None) => {
+                return Ok(Entry::Admitted(Admitted::new(
+                    Arc::clone(&self.inner),
+                    None,
+                    Vec::new(),
+                    None,
+                )));
+            }
+        };
+        let request = Request {
+            in_flight: in_flight.map(|(cap, _)| cap),
+            windows,
+            ends_at: BootInstant::now() + ends_in,
+        };
+        let (answer, answered) = oneshot::channel();
+        let name = door.name();
+        Inner::arrive(&self.inner, door, request, answer);
+        let entry = match tokio::time::timeout(self.inner.config.claim_timeout, answered).await {
+            Ok(Ok(entry)) => entry,
+            Ok(Err(_closed)) => Err(LimitsError::Unavailable(None)),
+            Err(_elapsed) => Err(LimitsError::Undecided),
+        };
+        metering::entry(name, &entry);
+        entry
+    }
+}
