@@ -8,6 +8,7 @@ pub mod replicas;
 pub mod sign_in;
 pub mod sql_console;
 pub mod tokens;
+pub mod users;
 
 use crate::platform::route::Route;
 
@@ -16,6 +17,7 @@ pub fn routes() -> Vec<Route> {
     [
         sign_in::routes(),
         tokens::routes(),
+        users::routes(),
         audit::routes(),
         sql_console::routes(),
         limits::routes(),

@@ -20,4 +20,5 @@ mod shutdown;
 mod sign_in;
 mod sql_console;
 mod tokens;
+mod users;
 mod work;

@@ -58,6 +58,26 @@ pub const KINDS: &[Kind] = &[
         "Tokens, sessions, accounts, settings and plugins are managed in a session only, so that a lost token cannot make itself another way in.",
     ),
     kind(
+        "wrong-password",
+        "The old password is wrong",
+        "A password is changed by whoever knows it. An administrator can set a new one.",
+    ),
+    kind(
+        "name-taken",
+        "There is such an account already",
+        "Names that look alike are one name: upper and lower case, and blanks around it, make no difference.",
+    ),
+    kind(
+        "own-account",
+        "This is your own account",
+        "You cannot lower your own role, disable yourself, or set your own password without the old one: another administrator can.",
+    ),
+    kind(
+        "last-administrator",
+        "There would be no administrator left",
+        "Make somebody else an administrator first.",
+    ),
+    kind(
         "foreign-origin",
         "The request comes from a foreign page",
         "A request that changes something in a session must carry an Origin header with Studio's own address; one with a token need not. Behind a proxy, set http.public_origin.",

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use tokio_postgres::GenericClient;
 use uuid::Uuid;
 
 pub use self::secret::TokenSecret;
@@ -17,6 +18,7 @@ use crate::app::App;
 
 const FIND: &str = include_str!("find.sql");
 const TOUCH: &str = include_str!("touch.sql");
+const REVOKE_ALL: &str = include_str!("revoke_all.sql");
 const DELETE_ENDED: &str = include_str!("delete_ended.sql");
 
 /// The immutable id of a token, which is no secret.
@@ -103,6 +105,17 @@ fn note_use(app: &App, id: TokenId) {
         // Logged where it becomes a problem.
         noted.await.ok();
     });
+}
+
+/// Revokes all live tokens of an account, whose row the transaction has changed or locked; gives how many.
+///
+/// # Errors
+/// The database's.
+pub async fn revoke_all(
+    client: &impl GenericClient,
+    account: Uuid,
+) -> Result<u64, tokio_postgres::Error> {
+    client.execute(REVOKE_ALL, &[&account]).await
 }
 
 /// Deletes tokens that ended long ago; gives how many.
