@@ -19,6 +19,7 @@ use crate::platform::audit::AuditTrail;
 use crate::platform::database::Pools;
 use crate::platform::heavy::{self, Endpoint, HeavyRequests};
 use crate::platform::route::Cost;
+use crate::platform::token;
 use crate::settings::Settings;
 
 /// The largest body that is read: 64 KiB of query text with every character escaped.
@@ -39,6 +40,8 @@ pub struct App {
     pub console: features::sql_console::SetUpSeen,
     /// Checks passwords.
     pub passwords: Arc<PasswordChecks>,
+    /// Which tokens were lately noted as used.
+    pub token_uses: token::UsesNoted,
     /// Work that outlives its handler; awaited at shutdown.
     pub tasks: TaskTracker,
     /// Cancelled when this replica begins to shut down.
@@ -67,6 +70,7 @@ impl App {
             heavy,
             console: features::sql_console::SetUpSeen::default(),
             passwords: Arc::default(),
+            token_uses: token::UsesNoted::default(),
             tasks,
             shutdown: CancellationToken::new(),
             stop_work: CancellationToken::new(),

@@ -8,7 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::app::App;
 use crate::platform::heavy::{RELEASE_PATIENCE, ReplicaState};
 use crate::platform::listener::{Listener, Peer};
-use crate::platform::{schema, session, telemetry};
+use crate::platform::{schema, session, telemetry, token};
 use crate::settings::Settings;
 
 /// How often the housekeeping of sessions and of the audit trail runs.
@@ -119,5 +119,6 @@ async fn housekeeping(app: App) {
             tracing::warn!(interrupted, "Acts without outcome were marked as interrupted");
         }
         session::delete_ended(&app).await.ok();
+        token::delete_ended(&app).await.ok();
     }
 }

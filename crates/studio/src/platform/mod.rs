@@ -15,4 +15,5 @@ pub mod schema;
 pub mod session;
 pub mod telemetry;
 pub mod timestamp;
+pub mod token;
 pub mod work;
