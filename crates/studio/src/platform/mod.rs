@@ -3,8 +3,10 @@
 pub mod access;
 pub mod account;
 pub mod audit;
+pub mod bus;
 pub mod database;
 pub mod heavy;
+pub mod in_force;
 pub mod listener;
 pub mod paging;
 pub mod problem;

@@ -6,6 +6,7 @@ grant usage on schema studio to {role};
 grant select on studio.schema_history, studio.schema_floor to {role};
 grant select on studio.account to {role};
 grant select, insert, update, delete on studio.session to {role};
+grant select, insert, update on studio.setting to {role};
 grant select, insert on studio.audit_event to {role};
 -- The trail is append-only but for its outcomes.
 grant update (outcome, bound, row_count, finished_at) on studio.audit_event to {role};
