@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 pub use pg_limits::{
-    Attempt, Attempted, BootInstant, Claim, Endpoint, HeavyRequests, LimitsError, Permit, Refusal,
-    ReplicaState, Scope, Throttle, Throttled,
+    Admitted, Attempt, Attempted, BootInstant, Claim, Count, Counted, Endpoint, Entry,
+    HeavyRequests, InFlight, LimitReached, LimitsError, Permit, Refusal, ReplicaState, Scope,
+    Throttle, Throttled, Window, WindowState,
 };
 
 use super::problem::Problem;
