@@ -35,7 +35,7 @@ sql!(
 );
 sql!(HEARTBEAT, "heartbeat.sql", [Type::UUID, Type::TEXT]);
 sql!(COUNT, "count.sql", [Type::TEXT, Type::TEXT, Type::INT4, Type::INT8, Type::INT4]);
-sql!(UNCOUNT, "uncount.sql", [Type::TEXT, Type::TEXT, Type::INT4, Type::INT8, Type::INT8]);
+sql!(UNCOUNT, "uncount.sql", [Type::TEXT, Type::TEXT, Type::INT4, Type::INT8]);
 sql!(
     ENTER,
     "enter.sql",
