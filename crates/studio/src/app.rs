@@ -16,9 +16,12 @@ use uuid::Uuid;
 use crate::features;
 use crate::platform::account::PasswordChecks;
 use crate::platform::audit::AuditTrail;
+use crate::platform::bus::Bus;
 use crate::platform::database::Pools;
 use crate::platform::heavy::{self, Endpoint, HeavyRequests};
+use crate::platform::in_force::InForce;
 use crate::platform::route::Cost;
+use crate::platform::token;
 use crate::settings::Settings;
 
 /// The largest body that is read: 64 KiB of query text with every character escaped.
@@ -35,10 +38,16 @@ pub struct App {
     pub heavy: HeavyRequests,
     /// The audit trail.
     pub audit: AuditTrail,
+    /// Settings that change at run time.
+    pub in_force: InForce,
+    /// What replicas tell each other.
+    pub bus: Bus,
     /// When the set-up of the SQL console was last found to hold.
     pub console: features::sql_console::SetUpSeen,
     /// Checks passwords.
     pub passwords: Arc<PasswordChecks>,
+    /// Which tokens were lately noted as used.
+    pub token_uses: token::UsesNoted,
     /// Work that outlives its handler; awaited at shutdown.
     pub tasks: TaskTracker,
     /// Cancelled when this replica begins to shut down.
@@ -55,7 +64,9 @@ impl App {
     /// # Errors
     /// When an address in the settings is not one, or the limits cannot be reached.
     pub async fn new(settings: Settings) -> anyhow::Result<Self> {
-        let main = settings.database.url.parse().context("database.url is not an address")?;
+        let main: tokio_postgres::Config =
+            settings.database.url.parse().context("database.url is not an address")?;
+        let in_force = InForce::new(&settings, main.clone())?;
         let pools = Pools::new(main, usize::try_from(settings.database.main_pool)?)?;
         let tasks = TaskTracker::new();
         let heavy = heavy::connect(&settings, &endpoints()).await?;
@@ -65,8 +76,11 @@ impl App {
             settings: Arc::new(settings),
             pools,
             heavy,
+            in_force,
+            bus: Bus::default(),
             console: features::sql_console::SetUpSeen::default(),
             passwords: Arc::default(),
+            token_uses: token::UsesNoted::default(),
             tasks,
             shutdown: CancellationToken::new(),
             stop_work: CancellationToken::new(),

@@ -13,5 +13,5 @@ mod processes;
 mod rate_shares;
 mod registry;
 mod releases;
-mod windows;
 mod throttle;
+mod windows;

@@ -11,10 +11,12 @@ use tracing::Instrument as _;
 use uuid::Uuid;
 
 use super::App;
+use crate::platform::access::{SignedIn, SignedInBy};
 use crate::platform::problem::Problem;
 use crate::platform::request::RequestId;
 use crate::platform::route::{Access, Cost, Route};
 use crate::platform::session::{self, SessionId};
+use crate::platform::token::{self, TokenId, TokenSecret};
 
 /// The total time limit of a cheap request.
 const CHEAP_TIME: Duration = Duration::from_mins(1);
@@ -43,28 +45,56 @@ impl Guard {
     }
 
     async fn admit(&self, request: &mut Request) -> Result<(), Problem> {
-        let is_unsafe = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
-        if is_unsafe
-            && !is_own_origin(request.headers(), self.app.settings.http.public_origin.as_deref())
-        {
-            return Err(foreign_origin());
+        if self.access == Access::Public {
+            return self.check_origin(request.method(), request.headers());
         }
-        let needed = match self.access {
-            Access::Public => return Ok(()),
-            Access::SignedIn => None,
-            Access::Needs(permission) => Some(permission),
-        };
-        let id = SessionId::of(request.headers(), &self.app.settings.http)
-            .ok_or_else(Problem::sign_in_required)?;
         let request_id =
             request.extensions().get::<RequestId>().map_or_else(String::new, |id| id.0.clone());
-        let who = session::find(&self.app, &id, &request_id)
-            .await?
-            .ok_or_else(Problem::sign_in_required)?;
-        if let Some(permission) = needed {
-            who.require(permission)?;
+        let who = self.authenticate(request.method(), request.headers(), &request_id).await?;
+        if let SignedInBy::Token(token) = who.by {
+            self.admit_token(&who, token).await?;
         }
+        self.authorise(&who)?;
         request.extensions_mut().insert(who);
+        Ok(())
+    }
+
+    /// Who asks. A token wins over a session that comes along, also when it is a bad one: whoever sends one means it.
+    async fn authenticate(
+        &self,
+        method: &Method,
+        headers: &HeaderMap,
+        request_id: &str,
+    ) -> Result<SignedIn, Problem> {
+        if let Some(secret) = TokenSecret::of(headers)? {
+            // No browser adds a token by itself, so that no foreign page can borrow one: the origin tells nothing.
+            return token::find(&self.app, &secret, request_id).await?.ok_or_else(token::invalid);
+        }
+        self.check_origin(method, headers)?;
+        let id = SessionId::of(headers, &self.app.settings.http)
+            .ok_or_else(Problem::sign_in_required)?;
+        session::find(&self.app, &id, request_id).await?.ok_or_else(Problem::sign_in_required)
+    }
+
+    /// What a token's request is counted by.
+    #[expect(clippy::unused_async, reason = "the limits on tokens are counted in the database")]
+    async fn admit_token(&self, _who: &SignedIn, _token: TokenId) -> Result<(), Problem> {
+        Ok(())
+    }
+
+    fn authorise(&self, who: &SignedIn) -> Result<(), Problem> {
+        if self.access.is_session_only() && who.by != SignedInBy::Session {
+            return Err(Problem::session_required());
+        }
+        self.access.permission().map_or(Ok(()), |permission| who.require(permission))
+    }
+
+    fn check_origin(&self, method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
+        let is_unsafe = !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+        let own = self.app.settings.http.public_origin.as_deref();
+        if is_unsafe && !is_own_origin(headers, own) {
+            return Err(foreign_origin());
+        }
         Ok(())
     }
 }

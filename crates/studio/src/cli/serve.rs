@@ -6,9 +6,10 @@ use anyhow::Context as _;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::app::App;
+use crate::platform::bus::Channel;
 use crate::platform::heavy::{RELEASE_PATIENCE, ReplicaState};
 use crate::platform::listener::{Listener, Peer};
-use crate::platform::{schema, session, telemetry};
+use crate::platform::{schema, session, telemetry, token};
 use crate::settings::Settings;
 
 /// How often the housekeeping of sessions and of the audit trail runs.
@@ -37,10 +38,8 @@ impl Serve {
 /// Serves until SIGTERM or SIGINT.
 async fn serve(settings: Settings, until_input_ends: bool) -> anyhow::Result<()> {
     telemetry::recorder();
-    let client =
-        schema::connect(&settings.database.url.parse().context("database.url is not an address")?)
-            .await
-            .context("reaching Studio's database")?;
+    let database = settings.database.url.parse().context("database.url is not an address")?;
+    let client = schema::connect(&database).await.context("reaching Studio's database")?;
     schema::check(&client).await?;
     drop(client);
 
@@ -51,6 +50,10 @@ async fn serve(settings: Settings, until_input_ends: bool) -> anyhow::Result<()>
         (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let app = App::new(settings).await?;
     app.pools.warm(WARM.min(app.pools.main.status().max_size)).await;
+    app.in_force.read().await.map_err(|_| anyhow::anyhow!("the settings cannot be read"))?;
+    app.tasks.spawn(app.bus.clone().keep(database, app.shutdown.clone()));
+    let news = app.bus.news(Channel::Setting);
+    app.tasks.spawn(app.in_force.clone().keep(news, app.shutdown.clone()));
     let listener = tokio::net::TcpListener::bind(listen)
         .await
         .with_context(|| format!("listening on {listen}"))?;
@@ -119,5 +122,6 @@ async fn housekeeping(app: App) {
             tracing::warn!(interrupted, "Acts without outcome were marked as interrupted");
         }
         session::delete_ended(&app).await.ok();
+        token::delete_ended(&app).await.ok();
     }
 }

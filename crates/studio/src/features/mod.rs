@@ -7,6 +7,8 @@ pub mod problems;
 pub mod replicas;
 pub mod sign_in;
 pub mod sql_console;
+pub mod tokens;
+pub mod users;
 
 use crate::platform::route::Route;
 
@@ -14,6 +16,8 @@ use crate::platform::route::Route;
 pub fn routes() -> Vec<Route> {
     [
         sign_in::routes(),
+        tokens::routes(),
+        users::routes(),
         audit::routes(),
         sql_console::routes(),
         limits::routes(),

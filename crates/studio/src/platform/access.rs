@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::problem::Problem;
+use super::token::TokenId;
 use crate::app::App;
 
 /// What an account is in Studio. Each role may do everything that the one before it may.
@@ -132,30 +133,81 @@ impl Permission {
             Self::LimitsEvict => "limits.evict",
         }
     }
+
+    /// The permission of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|permission| permission.name() == name)
+    }
 }
 
-/// The account behind a request. As an extractor it answers 401 when there is none.
+/// What a request is signed in by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SignedInBy {
+    /// A browser's session.
+    Session,
+    /// A token, of a program.
+    Token(TokenId),
+}
+
+/// The account behind a request, and how it is signed in. As an extractor it answers 401 when there is none.
 #[derive(Debug, Clone)]
 pub struct SignedIn {
     /// The account's immutable id: the user whom limits count.
     pub account: Uuid,
     /// The account's canonical name.
     pub name: String,
-    /// The account's role when the request came in.
+    /// The account's role when the request came in. What a request may do is told by [`SignedIn::may`], which also
+    /// knows the grants of a token.
     pub role: Role,
+    /// What the request is signed in by.
+    pub by: SignedInBy,
     /// The request's id, kept in audit rows.
     pub request_id: String,
+    /// What the token was granted; nothing for a session, which may do all that the role may.
+    grants: Option<Vec<Permission>>,
 }
 
 impl SignedIn {
+    /// Somebody with a session.
+    pub fn by_session(account: Uuid, name: String, role: Role, request_id: String) -> Self {
+        Self { account, name, role, by: SignedInBy::Session, request_id, grants: None }
+    }
+
+    /// A program with a token of that account.
+    pub fn by_token(
+        account: Uuid,
+        name: String,
+        role: Role,
+        request_id: String,
+        token: TokenId,
+        grants: Vec<Permission>,
+    ) -> Self {
+        let by = SignedInBy::Token(token);
+        Self { account, name, role, by, request_id, grants: Some(grants) }
+    }
+
     /// The user as limits know it.
     pub fn user(&self) -> String {
         self.account.to_string()
     }
 
-    /// Whether the account may do this.
+    /// Whether this request may do this: the account's role has the permission, and so have the grants of a token.
     pub fn may(&self, permission: Permission) -> bool {
         self.role.permissions().contains(&permission)
+            && self.grants.as_ref().is_none_or(|grants| grants.contains(&permission))
+    }
+
+    /// Everything that this request may do.
+    pub fn permissions(&self) -> impl Iterator<Item = Permission> {
+        Permission::ALL.into_iter().filter(|permission| self.may(*permission))
+    }
+
+    /// The token that the request is signed in by.
+    pub fn token(&self) -> Option<TokenId> {
+        match self.by {
+            SignedInBy::Session => None,
+            SignedInBy::Token(id) => Some(id),
+        }
     }
 
     /// Refuses with a 403 problem unless the account may do this.

@@ -3,9 +3,11 @@
 pub mod access;
 pub mod account;
 pub mod audit;
+pub mod bus;
 pub mod client_address;
 pub mod database;
 pub mod heavy;
+pub mod in_force;
 pub mod listener;
 pub mod paging;
 pub mod problem;
@@ -15,4 +17,5 @@ pub mod schema;
 pub mod session;
 pub mod telemetry;
 pub mod timestamp;
+pub mod token;
 pub mod work;

@@ -96,6 +96,7 @@ impl Problem {
     /// 401: nobody is signed in.
     pub fn sign_in_required() -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "sign-in-required", "Sign in first")
+            .header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
     }
 
     /// 403: the account lacks a permission, or may not see the thing named.
@@ -103,6 +104,12 @@ impl Problem {
         Self::new(StatusCode::FORBIDDEN, "forbidden", "Your role does not allow this")
             .detail(format!("This needs the permission {what}."))
             .member("permission", what)
+    }
+
+    /// 403: a token may not do this, whatever it was granted.
+    pub fn session_required() -> Self {
+        Self::new(StatusCode::FORBIDDEN, "session-required", "A token may not do this")
+            .detail("Sign in with a password and do it in that session.")
     }
 
     /// 400 and its kin: the body is not what the operation takes.

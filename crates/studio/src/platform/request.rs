@@ -3,6 +3,7 @@
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use http::request::Parts;
 use serde::de::DeserializeOwned;
+use uuid::Uuid;
 
 use super::problem::Problem;
 
@@ -33,6 +34,19 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
             Ok(axum::extract::Query(value)) => Ok(Self(value)),
             Err(rejection) => Err(Problem::bad_parameter(&rejection.body_text())),
         }
+    }
+}
+
+/// The id that an address names. What is no id names nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct PathId(pub Uuid);
+
+impl<S: Send + Sync> FromRequestParts<S> for PathId {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let id = axum::extract::Path::<Uuid>::from_request_parts(parts, state).await;
+        id.map(|axum::extract::Path(id)| Self(id)).map_err(|_| Problem::not_found())
     }
 }
 

@@ -29,8 +29,27 @@ pub enum Access {
     Public,
     /// Any account.
     SignedIn,
-    /// An account whose role has this permission.
+    /// An account whose role has this permission, and a token of it that was granted the same.
     Needs(Permission),
+    /// Any account, by a session only: what a token may never do.
+    Session,
+    /// An account whose role has this permission, by a session only.
+    SessionNeeds(Permission),
+}
+
+impl Access {
+    /// The permission that is needed.
+    pub const fn permission(self) -> Option<Permission> {
+        match self {
+            Self::Public | Self::SignedIn | Self::Session => None,
+            Self::Needs(permission) | Self::SessionNeeds(permission) => Some(permission),
+        }
+    }
+
+    /// Whether a token is refused, whatever it was granted.
+    pub const fn is_session_only(self) -> bool {
+        matches!(self, Self::Session | Self::SessionNeeds(_))
+    }
 }
 
 /// One path with its methods.

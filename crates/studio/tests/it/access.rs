@@ -5,43 +5,81 @@ use studio::features;
 use studio::platform::access::{Permission, Role};
 use studio::platform::route::Access;
 
-use crate::bed::{Bed, answer};
+use crate::bed::{self, Bed, answer};
+
+/// Who asks: the role, and for a program what its token was granted.
+#[derive(Debug, Clone)]
+struct Caller {
+    role: Option<Role>,
+    grants: Option<Vec<Permission>>,
+}
+
+impl Caller {
+    /// The refusal that the table gives this caller.
+    fn refusal(&self, access: Access) -> Option<(StatusCode, &'static str)> {
+        if access == Access::Public {
+            return None;
+        }
+        let Some(role) = self.role else {
+            return Some((StatusCode::UNAUTHORIZED, "sign-in-required"));
+        };
+        if self.grants.is_some() && access.is_session_only() {
+            return Some((StatusCode::FORBIDDEN, "session-required"));
+        }
+        let permission = access.permission()?;
+        let may = role.permissions().contains(&permission)
+            && self.grants.as_ref().is_none_or(|grants| grants.contains(&permission));
+        (!may).then_some((StatusCode::FORBIDDEN, "forbidden"))
+    }
+}
 
 #[tokio::test]
-async fn every_route_admits_the_roles_that_its_permission_names_and_no_other() {
+async fn every_route_admits_whom_its_access_names_and_nobody_else() {
     let bed = Bed::new().await;
     bed.accounts().await;
     let replica = bed.replica().await;
-    let mut people = vec![(None, replica.nobody())];
+    let mut callers = vec![(Caller { role: None, grants: None }, replica.nobody())];
     for role in Role::ALL {
-        people.push((Some(role), replica.sign_in(role.name()).await));
+        let caller = Caller { role: Some(role), grants: None };
+        callers.push((caller, replica.sign_in(role.name()).await));
+        // Also with more than the role has: what a token may is cut to it.
+        for grants in [&[][..], &[Permission::AuditRead], &Permission::ALL] {
+            let names: Vec<&str> = grants.iter().map(|permission| permission.name()).collect();
+            let secret = bed.token(role.name(), &names).await;
+            let caller = Caller { role: Some(role), grants: Some(grants.to_vec()) };
+            callers.push((caller, replica.with_token(&secret)));
+        }
     }
     for route in features::routes() {
         for (path, method) in route.operations() {
             // Signing out would end the sessions that the rest needs; it has a test of its own.
-            if method == http::Method::DELETE && path == "/api/v1/session" {
-                continue;
-            }
-            let address = path.replace("{suffix}", "internal");
-            for (role, person) in &people {
+            let is_sign_out = method == http::Method::DELETE && path == "/api/v1/session";
+            let address = bed::address_of(&path);
+            for (caller, session) in &callers {
+                if is_sign_out && caller.role.is_some() && caller.grants.is_none() {
+                    continue;
+                }
                 // A body that nobody could use: whoever is admitted gets no further than reading it.
-                let mut request = person.request(method.clone(), &address);
+                let mut request = session.request(method.clone(), &address);
+                if session.token.is_some() && route.access == Access::Public {
+                    // What needs no sign-in knows no tokens, and asks for the origin.
+                    request = request.header(http::header::ORIGIN, &session.base);
+                }
                 if method != http::Method::GET {
                     request = request.body("{}").header("content-type", "application/json");
                 }
-                let status = answer(request).await.status;
-                let expected = match (route.access, role) {
-                    (Access::SignedIn | Access::Needs(_), None) => Some(StatusCode::UNAUTHORIZED),
-                    (Access::Public, _) | (Access::SignedIn, Some(_)) => None,
-                    (Access::Needs(permission), Some(role)) => {
-                        (!role.permissions().contains(&permission)).then_some(StatusCode::FORBIDDEN)
+                let answer = answer(request).await;
+                match caller.refusal(route.access) {
+                    Some(expected) => {
+                        let given = (answer.status, answer.problem());
+                        let expected = (expected.0, expected.1.to_owned());
+                        assert_eq!(given, expected, "{method} {path} by {caller:?}");
                     }
-                };
-                match expected {
-                    Some(expected) => assert_eq!(status, expected, "{method} {path} by {role:?}"),
                     None => assert!(
-                        status != StatusCode::UNAUTHORIZED && status != StatusCode::FORBIDDEN,
-                        "{method} {path} by {role:?}: {status}"
+                        answer.status != StatusCode::UNAUTHORIZED
+                            && answer.status != StatusCode::FORBIDDEN,
+                        "{method} {path} by {caller:?}: {}",
+                        answer.text()
                     ),
                 }
             }

@@ -9,8 +9,10 @@ use http::{HeaderMap, StatusCode, header};
 use serde_json::{Value, json};
 use studio::platform::access::Role;
 use studio::platform::account::{self, AccountName};
+use studio::platform::token::{TokenId, TokenSecret};
 use testkit::{ReplicaProcess, TestDatabase};
 use tokio_postgres::Client;
+use uuid::Uuid;
 
 pub(crate) const PASSWORD: &str = "a password for tests";
 pub(crate) const ROLE_PASSWORD: &str = "only-for-tests";
@@ -124,6 +126,22 @@ impl Bed {
         account::create(&self.client().await, &name, role, PASSWORD).await.unwrap().unwrap();
     }
 
+    /// Gives an account a token with these grants; the answer is its secret.
+    pub(crate) async fn token(&self, account: &str, grants: &[&str]) -> String {
+        let secret = TokenSecret::random(TokenId(Uuid::now_v7()));
+        let inserted = self
+            .client()
+            .await
+            .execute(
+                include_str!("bed/token.sql"),
+                &[&secret.id().0, &account, &secret.hash(), &grants],
+            )
+            .await
+            .unwrap();
+        assert_eq!(inserted, 1, "there is no account {account}");
+        secret.expose().to_owned()
+    }
+
     /// Creates one account of each role, named like it.
     pub(crate) async fn accounts(&self) {
         for role in Role::ALL {
@@ -149,6 +167,11 @@ impl Bed {
     }
 }
 
+/// The address of a documented path whose parameters name nothing, or a page that there is.
+pub(crate) fn address_of(path: &str) -> String {
+    path.replace("{suffix}", "internal").replace("{id}", &Uuid::nil().to_string())
+}
+
 pub(crate) fn text(output: &Output) -> String {
     [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes)).concat()
 }
@@ -163,7 +186,17 @@ pub(crate) struct Replica {
 impl Replica {
     /// Nobody.
     pub(crate) fn nobody(&self) -> Session {
-        Session { client: reqwest::Client::new(), base: self.base.clone(), cookie: String::new() }
+        Session {
+            client: reqwest::Client::new(),
+            base: self.base.clone(),
+            cookie: String::new(),
+            token: None,
+        }
+    }
+
+    /// A program with a token.
+    pub(crate) fn with_token(&self, secret: &str) -> Session {
+        Session { token: Some(secret.to_owned()), ..self.nobody() }
     }
 
     /// Somebody who signs in here.
@@ -183,6 +216,7 @@ pub(crate) struct Session {
     client: reqwest::Client,
     pub(crate) base: String,
     pub(crate) cookie: String,
+    pub(crate) token: Option<String>,
 }
 
 /// A whole answer.
@@ -227,7 +261,11 @@ impl Session {
         if !self.cookie.is_empty() {
             request = request.header(header::COOKIE, &self.cookie);
         }
-        request.header(header::ORIGIN, &self.base)
+        match &self.token {
+            // No page sends a token: such a request has no origin.
+            Some(token) => request.bearer_auth(token),
+            None => request.header(header::ORIGIN, &self.base),
+        }
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {

@@ -20,4 +20,6 @@ mod shutdown;
 mod sign_in;
 mod sql_console;
 mod throttle;
+mod tokens;
+mod users;
 mod work;

@@ -61,11 +61,21 @@ pub(super) async fn create(
     let checked = app.tasks.spawn(check).await.map_err(|error| Problem::internal(&error))?;
     let account = checked?.ok_or_else(wrong_credentials)?;
 
-    let who = SignedIn { account: account.id, name: account.name, role: account.role, request_id };
+    let hash = account.password_hash().to_owned();
+    let who = SignedIn::by_session(account.id, account.name, account.role, request_id);
     let event = app.audit.begin(&who, Action::SignIn, "session", json!({}), BOUND).await?;
     let before = SessionId::of(&headers, &app.settings.http);
-    let id = match session::begin(&app, who.account, before.as_ref()).await {
-        Ok(id) => id,
+    let begun = async {
+        let connection = app.pools.main().await?;
+        Ok(session::begin(&**connection, who.account, &hash, before.as_ref()).await?)
+    };
+    let id = match begun.await {
+        Ok(Some(id)) => id,
+        // Disabled, or given another password, since it was checked.
+        Ok(None) => {
+            event.finish(Outcome::Failed { reason: "refused", rows: 0 }).await;
+            return Err(wrong_credentials());
+        }
         Err(problem) => {
             event.finish(Outcome::Failed { reason: "database", rows: 0 }).await;
             return Err(problem);

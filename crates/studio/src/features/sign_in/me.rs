@@ -4,7 +4,7 @@ use super::Me;
 use crate::platform::access::SignedIn;
 use crate::platform::problem::ProblemDocument;
 
-/// The account of this session.
+/// The account that one is signed in as, by what, and what one may do.
 #[utoipa::path(
     get,
     path = "/api/v1/me",

@@ -88,6 +88,14 @@ impl Catalogue {
         self.views.iter().find(|view| view.name == name)
     }
 
+    /// The views that somebody who may do so much may read.
+    pub fn readable_with(
+        self,
+        may: impl Fn(Permission) -> bool,
+    ) -> impl Iterator<Item = &'static View> {
+        self.views.iter().filter(move |view| may(view.needs))
+    }
+
     /// The views that accounts of that role may read.
     pub fn readable_by(self, role: Role) -> impl Iterator<Item = &'static View> {
         self.views.iter().filter(move |view| view.is_readable_by(role))

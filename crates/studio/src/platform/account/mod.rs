@@ -5,11 +5,13 @@ mod password_checks;
 use argon2::Argon2;
 use argon2::password_hash::{PasswordHasher as _, SaltString};
 use rand::RngCore as _;
+use tokio_postgres::GenericClient;
 use unicode_normalization::UnicodeNormalization as _;
 use uuid::Uuid;
 
 pub use self::password_checks::PasswordChecks;
 use super::access::Role;
+use super::paging::Microseconds;
 use super::problem::Problem;
 
 const CREATE: &str = include_str!("create.sql");
@@ -31,30 +33,51 @@ pub struct AccountName(String);
 impl AccountName {
     /// The canonical form; nothing when it is empty, too long or holds control characters.
     pub fn parse(text: &str) -> Option<Self> {
-        // Bounds the work before the work: normalising can only make so much of so little.
-        if text.len() > NAME_CHARACTERS * 4 {
-            return None;
-        }
-        // Lower, upper, lower, character by character, joins what lower case alone keeps apart: the two forms of sharp s
-        // and their `ss`, the two small sigmas.
-        let folded: String = text
-            .nfkc()
-            .flat_map(char::to_lowercase)
-            .flat_map(char::to_uppercase)
-            .flat_map(char::to_lowercase)
-            .nfkc()
-            .collect();
+        let folded = folded(text)?;
         let name = folded.trim();
-        let is_name = !name.is_empty()
-            && name.chars().count() <= NAME_CHARACTERS
-            && !name.chars().any(char::is_control);
+        let is_name = !name.is_empty() && is_within_bounds(name);
         is_name.then(|| Self(name.to_owned()))
+    }
+
+    /// What canonical names begin with that begin like this text; nothing when no name can.
+    pub fn prefix(text: &str) -> Option<String> {
+        let folded = folded(text)?;
+        let prefix = folded.trim_start();
+        is_within_bounds(prefix).then(|| prefix.to_owned())
+    }
+
+    /// What stands behind every name that begins so, in the order of bytes.
+    pub fn behind(prefix: &str) -> String {
+        let mut text = prefix.to_owned();
+        text.extend(std::iter::repeat_n(char::MAX, NAME_CHARACTERS + 1));
+        text
     }
 
     /// The canonical form.
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+fn is_within_bounds(name: &str) -> bool {
+    name.chars().count() <= NAME_CHARACTERS && !name.chars().any(char::is_control)
+}
+
+fn folded(text: &str) -> Option<String> {
+    // Bounds the work before the work: normalising can only make so much of so little.
+    if text.len() > NAME_CHARACTERS * 4 {
+        return None;
+    }
+    // Lower, upper, lower, character by character, joins what lower case alone keeps apart: the two forms of sharp s
+    // and their `ss`, the two small sigmas.
+    Some(
+        text.nfkc()
+            .flat_map(char::to_lowercase)
+            .flat_map(char::to_uppercase)
+            .flat_map(char::to_lowercase)
+            .nfkc()
+            .collect(),
+    )
 }
 
 /// An account as sign-in needs it.
@@ -67,6 +90,13 @@ pub struct Account {
     /// The role.
     pub role: Role,
     password_hash: String,
+}
+
+impl Account {
+    /// The PHC string that its password was checked against.
+    pub(crate) fn password_hash(&self) -> &str {
+        &self.password_hash
+    }
 }
 
 /// Finds an account that may sign in.
@@ -91,15 +121,38 @@ pub async fn find(
 /// # Errors
 /// The database's, or a password that is too short or too long.
 pub async fn create(
-    client: &tokio_postgres::Client,
+    client: &impl GenericClient,
     name: &AccountName,
     role: Role,
     password: &str,
 ) -> anyhow::Result<Option<Uuid>> {
     let hash = hash(password)?;
-    let row =
-        client.query_opt(CREATE, &[&Uuid::now_v7(), &name.as_str(), &role.name(), &hash]).await?;
-    Ok(row.map(|row| row.get(0)))
+    Ok(insert(client, name, role, &hash).await?.map(|created| created.id))
+}
+
+/// An account that was just created.
+#[derive(Debug, Clone, Copy)]
+pub struct Created {
+    /// The immutable id.
+    pub id: Uuid,
+    /// When.
+    pub at: Microseconds,
+}
+
+/// Creates an account with the hash of its password; gives nothing when the name is taken.
+///
+/// # Errors
+/// The database's.
+pub async fn insert(
+    client: &impl GenericClient,
+    name: &AccountName,
+    role: Role,
+    password_hash: &str,
+) -> Result<Option<Created>, tokio_postgres::Error> {
+    let row = client
+        .query_opt(CREATE, &[&Uuid::now_v7(), &name.as_str(), &role.name(), &password_hash])
+        .await?;
+    row.map(|row| Ok(Created { id: row.try_get(0)?, at: row.try_get(1)? })).transpose()
 }
 
 /// A new password that nobody has to think of: 160 bits.
@@ -119,15 +172,19 @@ pub fn generated_password() -> String {
 /// # Errors
 /// When it is too short or too long.
 pub fn hash(password: &str) -> anyhow::Result<String> {
-    anyhow::ensure!(
-        password.chars().count() >= PASSWORD_CHARACTERS,
-        "a password needs at least {PASSWORD_CHARACTERS} characters"
-    );
-    anyhow::ensure!(
-        password.len() <= PASSWORD_BYTES,
-        "a password has at most {PASSWORD_BYTES} bytes"
-    );
+    if let Some(fault) = fault(password) {
+        anyhow::bail!(fault);
+    }
     hash_any(password.as_bytes())
+}
+
+/// Why this cannot be an account's password; nothing when it can.
+pub fn fault(password: &str) -> Option<String> {
+    if password.chars().count() < PASSWORD_CHARACTERS {
+        return Some(format!("a password needs at least {PASSWORD_CHARACTERS} characters"));
+    }
+    (password.len() > PASSWORD_BYTES)
+        .then(|| format!("a password has at most {PASSWORD_BYTES} bytes"))
 }
 
 fn hash_any(password: &[u8]) -> anyhow::Result<String> {

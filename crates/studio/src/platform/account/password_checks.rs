@@ -6,7 +6,7 @@ use argon2::Argon2;
 use argon2::password_hash::{PasswordHash, PasswordVerifier as _};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::{Account, PASSWORD_BYTES};
+use super::{Account, PASSWORD_BYTES, fault, hash_any};
 use crate::platform::problem::Problem;
 
 /// What an unknown account's password is compared with, so that it costs the same: nobody knows what it is the hash of.
@@ -74,6 +74,27 @@ impl Place {
             account.filter(|_| is_right)
         });
         checked.await.map_err(|error| Problem::internal(&error))
+    }
+
+    /// The PHC string of a new password.
+    ///
+    /// # Errors
+    /// A 400 problem when it is too short or too long, a 500 problem when hashing fails.
+    ///
+    /// # Cancel safety
+    /// As [`Place::check`].
+    pub async fn hash(self, password: String) -> Result<String, Problem> {
+        if let Some(fault) = fault(&password) {
+            return Err(Problem::bad_parameter(&format!("Not a password: {fault}.")));
+        }
+        let hashed = tokio::task::spawn_blocking(move || {
+            let _place = self.permit;
+            hash_any(password.as_bytes())
+        });
+        hashed
+            .await
+            .map_err(|error| Problem::internal(&error))?
+            .map_err(|error| Problem::internal(&format!("{error:#}")))
     }
 }
 

@@ -11,6 +11,7 @@ use super::database::Pools;
 use super::problem::Problem;
 
 const BEGIN: &str = include_str!("queries/begin.sql");
+const RECORD: &str = include_str!("queries/record.sql");
 const FINISH: &str = include_str!("queries/finish.sql");
 const INTERRUPT: &str = include_str!("queries/interrupt.sql");
 
@@ -34,12 +35,38 @@ pub enum Action {
     SqlQuery,
     /// An export of the audit trail.
     AuditExport,
+    /// A token was made.
+    TokenCreate,
+    /// A token got a new secret.
+    TokenRotate,
+    /// A token was revoked.
+    TokenRevoke,
+    /// An account's role changed, or it was disabled or enabled.
+    AccountChange,
+    /// An account got a new password.
+    AccountPassword,
+    /// A plugin was uploaded.
+    PluginUpload,
+    /// A plugin was deleted.
+    PluginDelete,
 }
 
 impl Action {
     /// All actions.
-    pub const ALL: [Self; 5] =
-        [Self::SignIn, Self::SignOut, Self::AccountCreate, Self::SqlQuery, Self::AuditExport];
+    pub const ALL: [Self; 12] = [
+        Self::SignIn,
+        Self::SignOut,
+        Self::AccountCreate,
+        Self::SqlQuery,
+        Self::AuditExport,
+        Self::TokenCreate,
+        Self::TokenRotate,
+        Self::TokenRevoke,
+        Self::AccountChange,
+        Self::AccountPassword,
+        Self::PluginUpload,
+        Self::PluginDelete,
+    ];
 
     /// The name kept in the trail.
     pub const fn name(self) -> &'static str {
@@ -49,6 +76,13 @@ impl Action {
             Self::AccountCreate => "account.create",
             Self::SqlQuery => "sql.query",
             Self::AuditExport => "audit.export",
+            Self::TokenCreate => "token.create",
+            Self::TokenRotate => "token.rotate",
+            Self::TokenRevoke => "token.revoke",
+            Self::AccountChange => "account.change",
+            Self::AccountPassword => "account.password",
+            Self::PluginUpload => "plugin.upload",
+            Self::PluginDelete => "plugin.delete",
         }
     }
 }
@@ -146,6 +180,7 @@ impl AuditTrail {
         detail: Value,
         bound: Duration,
     ) -> Result<OpenEvent, Problem> {
+        let detail = with_token(who, detail);
         let connection = self.pools.main().await?;
         let statement = connection.prepare_cached(BEGIN).await?;
         let patience = i64::try_from((bound + PATIENCE).as_millis()).unwrap_or(i64::MAX);
@@ -183,6 +218,38 @@ impl AuditTrail {
         Ok(())
     }
 
+    /// Writes the row of an act within the transaction that does it: both are there, or neither. Not for an act that
+    /// takes long, or that has effects outside the database.
+    ///
+    /// # Errors
+    /// A 503 or 500 problem; the transaction must then not be committed.
+    pub async fn record_in(
+        &self,
+        transaction: &deadpool_postgres::Transaction<'_>,
+        who: &SignedIn,
+        action: Action,
+        target: &str,
+        detail: Value,
+    ) -> Result<(), Problem> {
+        let detail = with_token(who, detail);
+        let statement = transaction.prepare_cached(RECORD).await?;
+        transaction
+            .execute(
+                &statement,
+                &[
+                    &who.account,
+                    &who.name,
+                    &action.name(),
+                    &target,
+                    &detail,
+                    &self.replica,
+                    &who.request_id,
+                ],
+            )
+            .await?;
+        Ok(())
+    }
+
     /// Marks rows whose act must be over as `interrupted`; gives how many.
     ///
     /// # Errors
@@ -217,6 +284,14 @@ impl AuditTrail {
         connection.execute(&statement, &[&id, &name, &bound, &rows]).await?;
         Ok(())
     }
+}
+
+/// What a program did names the token that it did it with.
+fn with_token(who: &SignedIn, mut detail: Value) -> Value {
+    if let (Some(token), Value::Object(members)) = (who.token(), &mut detail) {
+        members.insert("token".to_owned(), token.0.to_string().into());
+    }
+    detail
 }
 
 /// A row of the trail whose act goes on. Dropped without [`OpenEvent::finish`], it is finished as aborted by a task

@@ -139,7 +139,8 @@ fn too_deep() -> Problem {
         .member("rowLimit", NUMBERED_ROWS)
 }
 
-fn invalid_cursor() -> Problem {
+/// 400: the cursor was not given out for this list and filter.
+pub fn invalid_cursor() -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "invalid-cursor", "The cursor does not fit")
         .detail("Pass `after` unchanged, with the filter that it was given out for.")
 }

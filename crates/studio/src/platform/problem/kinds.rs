@@ -38,9 +38,49 @@ pub const KINDS: &[Kind] = &[
         "The member `permission` names what is missing. An administrator can change the role of an account.",
     ),
     kind(
+        "invalid-token",
+        "The token is not valid",
+        "It is no token, has expired, was revoked or replaced, or its owner is disabled; Studio does not say which. Its owner can make a new one. When a request brings a token and a session, the token counts.",
+    ),
+    kind(
+        "too-many-tokens",
+        "You have as many tokens as one may",
+        "`limit` is how many live tokens an account has at most. Revoke one that is no longer needed.",
+    ),
+    kind(
+        "token-ended",
+        "The token has ended",
+        "It has expired or was revoked, and nothing brings it back. Make a new one.",
+    ),
+    kind(
+        "session-required",
+        "A token may not do this",
+        "Tokens, sessions, accounts, settings and plugins are managed in a session only, so that a lost token cannot make itself another way in.",
+    ),
+    kind(
+        "wrong-password",
+        "The old password is wrong",
+        "A password is changed by whoever knows it. An administrator can set a new one.",
+    ),
+    kind(
+        "name-taken",
+        "There is such an account already",
+        "Names that look alike are one name: upper and lower case, and blanks around it, make no difference.",
+    ),
+    kind(
+        "own-account",
+        "This is your own account",
+        "You cannot lower your own role, disable yourself, or set your own password without the old one: another administrator can.",
+    ),
+    kind(
+        "last-administrator",
+        "There would be no administrator left",
+        "Make somebody else an administrator first.",
+    ),
+    kind(
         "foreign-origin",
         "The request comes from a foreign page",
-        "A request that changes something must carry an Origin header with Studio's own address. Behind a proxy, set http.public_origin.",
+        "A request that changes something in a session must carry an Origin header with Studio's own address; one with a token need not. Behind a proxy, set http.public_origin.",
     ),
     kind(
         "not-found",

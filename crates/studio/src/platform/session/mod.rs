@@ -3,6 +3,7 @@
 use http::{HeaderMap, HeaderValue, header};
 use rand::RngCore as _;
 use sha2::{Digest as _, Sha256};
+use tokio_postgres::GenericClient;
 use uuid::Uuid;
 
 use super::access::{Role, SignedIn};
@@ -14,6 +15,7 @@ const CREATE: &str = include_str!("create.sql");
 const FIND: &str = include_str!("find.sql");
 const TOUCH: &str = include_str!("touch.sql");
 const DELETE: &str = include_str!("delete.sql");
+const DELETE_ALL: &str = include_str!("delete_all.sql");
 const DELETE_ENDED: &str = include_str!("delete_ended.sql");
 
 /// The secret that the browser holds: 256 random bits in hexadecimal.
@@ -96,21 +98,32 @@ pub fn forget_cookie(settings: &HttpSettings) -> Result<HeaderValue, Problem> {
     HeaderValue::from_str(&text).map_err(|error| Problem::internal(&error))
 }
 
-/// Begins a session under a new id. A session that the browser held before ends.
+/// Begins a session under a new id, for whoever signed in by the password of this hash. A session that the browser
+/// held before ends. Nothing is begun when the account was disabled or its password changed since it was checked.
 ///
 /// # Errors
 /// The database's.
 pub async fn begin(
-    app: &App,
+    client: &impl GenericClient,
     account: Uuid,
+    password_hash: &str,
     before: Option<&SessionId>,
-) -> Result<SessionId, Problem> {
+) -> Result<Option<SessionId>, tokio_postgres::Error> {
     let id = SessionId::random();
     let before = before.map(SessionId::hash);
-    let connection = app.pools.main().await?;
-    let statement = connection.prepare_cached(CREATE).await?;
-    connection.execute(&statement, &[&id.hash(), &account, &before]).await?;
-    Ok(id)
+    let begun = client.execute(CREATE, &[&id.hash(), &account, &before, &password_hash]).await?;
+    Ok((begun > 0).then_some(id))
+}
+
+/// Ends all sessions of an account, whose row the transaction has changed or locked; gives how many.
+///
+/// # Errors
+/// The database's.
+pub async fn end_all(
+    client: &impl GenericClient,
+    account: Uuid,
+) -> Result<u64, tokio_postgres::Error> {
+    client.execute(DELETE_ALL, &[&account]).await
 }
 
 /// Ends a session.
@@ -144,7 +157,7 @@ pub async fn find(
     let role: &str = row.get("role");
     let role = Role::parse(role).ok_or_else(|| Problem::internal(&"an unknown role"))?;
     let (account, name) = (row.get("account_id"), row.get("name"));
-    Ok(Some(SignedIn { account, name, role, request_id: request_id.to_owned() }))
+    Ok(Some(SignedIn::by_session(account, name, role, request_id.to_owned())))
 }
 
 /// Deletes sessions that have ended; gives how many.
