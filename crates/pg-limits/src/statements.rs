@@ -97,4 +97,4 @@ sql!(
 );
 
 /// The statements of requests: prepared once a connection, where statements may be prepared.
-pub(crate) static OF_REQUESTS: [&Sql; 4] = [&CLAIM, &RELEASE, &COUNT, &ENTER];
+pub(crate) static OF_REQUESTS: [&Sql; 5] = [&CLAIM, &RELEASE, &COUNT, &ENTER, &ATTEMPT];
