@@ -34,6 +34,8 @@ pub struct HttpSettings {
     pub public_origin: Option<String>,
     /// How long a replica that stops lets its requests finish, in seconds. `STUDIO_HTTP_DRAIN_SECONDS`, default 20.
     pub drain_seconds: u64,
+    /// How long an upload may stand still, in seconds. `STUDIO_HTTP_UPLOAD_STALL_SECONDS`, default 30.
+    pub upload_stall_seconds: u64,
 }
 
 impl Default for HttpSettings {
@@ -42,6 +44,7 @@ impl Default for HttpSettings {
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
             public_origin: None,
             drain_seconds: 20,
+            upload_stall_seconds: 30,
         }
     }
 }
@@ -134,6 +137,7 @@ const VARIABLES: &[(&str, &str, &str, Kind)] = &[
     ("STUDIO_HTTP_LISTEN", "http", "listen", Kind::Text),
     ("STUDIO_HTTP_PUBLIC_ORIGIN", "http", "public_origin", Kind::Text),
     ("STUDIO_HTTP_DRAIN_SECONDS", "http", "drain_seconds", Kind::Number),
+    ("STUDIO_HTTP_UPLOAD_STALL_SECONDS", "http", "upload_stall_seconds", Kind::Number),
     ("STUDIO_DATABASE_URL", "database", "url", Kind::Text),
     ("STUDIO_DATABASE_LIMITS_URL", "database", "limits_url", Kind::Text),
     ("STUDIO_DATABASE_MIGRATION_URL", "database", "migration_url", Kind::Text),
