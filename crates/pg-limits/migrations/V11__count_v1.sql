@@ -26,8 +26,9 @@ values (
 select limits.repair_v1();
 
 -- Counts p_count things in a window, as many of them as fit: by primary key, one row lock.
--- Gives {added, count, resets_ms}: how many of them were counted (0: the window is full, and nothing
--- was written), what the window now holds, and how long until it ends and a new one can begin.
+-- Gives {added, count, resets_ms, ends_us}: how many of them were counted (0: the window is full, and
+-- nothing was written), what the window now holds, how long until it ends and a new one can begin, and
+-- its end in microseconds since 1970, which tells it from every other window of its key.
 create function limits.count_v1(
     p_name text,
     p_key text,
@@ -51,13 +52,23 @@ begin
             and w.key = p_key
             and p_limit > 0
             and (w.count < p_limit or w.lapses_at <= clock_timestamp())
-        returning array[w.added, w.count, ceil(date_part('epoch', w.lapses_at - clock_timestamp()) * 1000)::int8]
+        returning array[
+            w.added,
+            w.count,
+            ceil(date_part('epoch', w.lapses_at - clock_timestamp()) * 1000),
+            round(date_part('epoch', w.lapses_at) * 1000000)
+        ]::int8[]
         into v_answer;
         if found then
             return v_answer;
         end if;
 
-        select array[0, w.count, ceil(date_part('epoch', w.lapses_at - clock_timestamp()) * 1000)::int8]
+        select array[
+            0,
+            w.count,
+            ceil(date_part('epoch', w.lapses_at - clock_timestamp()) * 1000),
+            round(date_part('epoch', w.lapses_at) * 1000000)
+        ]::int8[]
         into v_answer
         from limits.window_count w
         where w.name = p_name and w.key = p_key and w.count >= p_limit and w.lapses_at > clock_timestamp();
@@ -65,7 +76,7 @@ begin
             return v_answer;
         end if;
         if p_limit <= 0 then
-            return array[0, 0, p_length_ms];
+            return array[0, 0, p_length_ms, 0]::int8[];
         end if;
 
         insert into limits.window_count as w (name, key, lapses_at, count, added)
@@ -77,7 +88,7 @@ begin
             least(p_count, p_limit)
         )
         on conflict do nothing
-        returning array[w.added, w.count, p_length_ms]
+        returning array[w.added, w.count, p_length_ms, round(date_part('epoch', w.lapses_at) * 1000000)]::int8[]
         into v_answer;
         if found then
             return v_answer;
@@ -87,9 +98,8 @@ end
 $$;
 
 -- Takes back what was counted in a window that has not ended since; false when it has.
--- By primary key. p_age_ms is how long ago it was counted: a window that began since is another one.
-create function limits.uncount_v1(p_name text, p_key text, p_count int4, p_age_ms int8, p_length_ms int8)
-returns boolean
+-- By primary key; the window's end, as count_v1 gave it, tells it from its successors.
+create function limits.uncount_v1(p_name text, p_key text, p_count int4, p_ends_us int8) returns boolean
 language plpgsql
 as $$
 begin
@@ -98,7 +108,7 @@ begin
     where w.name = p_name
         and w.key = p_key
         and w.lapses_at > clock_timestamp()
-        and w.lapses_at - p_length_ms * interval '1 ms' <= clock_timestamp() - p_age_ms * interval '1 ms';
+        and round(date_part('epoch', w.lapses_at) * 1000000)::int8 = p_ends_us;
     return found;
 end
 $$;

@@ -33,10 +33,10 @@ select limits.repair_v1();
 -- p_held       how many of this key the replica has under way; with p_wanted 0 this is a release
 -- p_ends_ms    until the last of them ends, those wanted included: the row lapses then
 --
--- Gives {admitted, refused_by, in_flight, count, resets_ms, count, resets_ms, ..}: the first so many of
--- those wanted are in, and counted, and what is refused counts nowhere; refused_by is the first limit
--- that let fewer in (0 the in-flight cap, n the n-th window, -1 none); in_flight is how many of this key
--- were under way on all replicas before; then each window as count_v1 gives it, up to a full one.
+-- Gives {admitted, refused_by, in_flight}, then {count, resets_ms, ends_us} of each window up to a full
+-- one, as count_v1 gives them: the first so many of those wanted are in, and counted, and what is refused
+-- counts nowhere; refused_by is the first limit that let fewer in (0 the in-flight cap, n the n-th window,
+-- -1 none); in_flight is how many of this key were under way on all replicas before.
 create function limits.enter_v1(
     p_replica uuid,
     p_in_flight text,
@@ -86,15 +86,15 @@ begin
             if v_counted[1] < v_admitted then
                 -- Their rows are locked by us: nobody has seen what is taken back.
                 for j in 1 .. i - 1 loop
-                    v_windows[2 * j - 1] := v_windows[2 * j - 1] - (v_admitted - v_counted[1]);
+                    v_windows[3 * j - 2] := v_windows[3 * j - 2] - (v_admitted - v_counted[1]);
                     update limits.window_count w
-                    set count = v_windows[2 * j - 1]
+                    set count = v_windows[3 * j - 2]
                     where w.name = p_windows[j] and w.key = p_window_keys[j];
                 end loop;
                 v_admitted := v_counted[1];
                 v_refused_by := i;
             end if;
-            v_windows := v_windows || v_counted[2:3];
+            v_windows := v_windows || v_counted[2:4];
             exit when v_admitted = 0;
         end loop;
     end if;

@@ -146,8 +146,8 @@ struct EnterAnswer {
     /// 0: the in-flight cap, n: the n-th window, less: none.
     refused_by: i64,
     in_flight_before: i64,
-    /// Count and milliseconds until the end of each window, up to a full one.
-    windows: Vec<(i64, i64)>,
+    /// Count, milliseconds until the end, and the end, of each window up to a full one.
+    windows: Vec<[i64; 3]>,
 }
 
 impl EnterAnswer {
@@ -160,8 +160,8 @@ impl EnterAnswer {
             windows: numbers
                 .get(3..)
                 .unwrap_or_default()
-                .chunks_exact(2)
-                .filter_map(|pair| Some((*pair.first()?, *pair.last()?)))
+                .chunks_exact(3)
+                .filter_map(|window| window.try_into().ok())
                 .collect(),
         }
     }
@@ -170,7 +170,7 @@ impl EnterAnswer {
         windows
             .iter()
             .zip(&self.windows)
-            .map(|((window, _), (count, resets_ms))| window.state(*count, *resets_ms))
+            .map(|((window, _), numbers)| window.state(*numbers))
             .collect()
     }
 
@@ -185,9 +185,9 @@ impl EnterAnswer {
         let by_cap = cap.filter(|cap| cap.is_shadow() && in_flight > i64::from(cap.limit()));
         let behind = i64::from(self.admitted) - place;
         by_cap.map(|cap| cap.reached()).or_else(|| {
-            windows.iter().zip(&self.windows).find_map(|((window, _), (count, resets_ms))| {
-                let is_over = window.is_shadow() && count - behind > i64::from(window.limit());
-                is_over.then(|| window.state(*count, *resets_ms).into())
+            windows.iter().zip(&self.windows).find_map(|((window, _), numbers)| {
+                let is_over = window.is_shadow() && numbers[0] - behind > i64::from(window.limit());
+                is_over.then(|| window.state(*numbers).into())
             })
         })
     }
@@ -197,8 +197,8 @@ impl EnterAnswer {
         let Some(index) = usize::try_from(self.refused_by).ok()?.checked_sub(1) else {
             return cap.map(|cap| cap.reached());
         };
-        let ((window, _), (count, resets_ms)) = (windows.get(index)?, self.windows.get(index)?);
-        Some(window.state(*count, *resets_ms).into())
+        let ((window, _), numbers) = (windows.get(index)?, self.windows.get(index)?);
+        Some(window.state(*numbers).into())
     }
 }
 

@@ -27,6 +27,8 @@ pub struct Config {
     pub(crate) replica_name: String,
     pub(crate) replica_version: String,
     pub(crate) endpoints: Vec<Endpoint>,
+    pub(crate) reservation: Duration,
+    pub(crate) attempt_wait: Duration,
 }
 
 impl Config {
@@ -52,6 +54,8 @@ impl Config {
             replica_name: "replica".to_owned(),
             replica_version: String::new(),
             endpoints: endpoints.to_vec(),
+            reservation: Duration::from_secs(15),
+            attempt_wait: Duration::from_secs(10),
         }
     }
 
@@ -105,6 +109,21 @@ impl Config {
     pub fn replica(mut self, name: impl Into<String>, version: impl Into<String>) -> Self {
         self.replica_name = name.into();
         self.replica_version = version.into();
+        self
+    }
+
+    /// How long an attempt under a [`crate::Throttle`] may take: 15 s unless set. The place of one
+    /// that is not settled by then is free again.
+    #[must_use]
+    pub fn reservation(mut self, reservation: Duration) -> Self {
+        self.reservation = reservation;
+        self
+    }
+
+    /// How long an attempt waits for others under way before it is `Undecided`: 10 s unless set.
+    #[must_use]
+    pub fn attempt_wait(mut self, attempt_wait: Duration) -> Self {
+        self.attempt_wait = attempt_wait;
         self
     }
 

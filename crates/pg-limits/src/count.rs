@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::claim::millis;
-use crate::clock::BootInstant;
 use crate::enter::Entry;
 use crate::error::LimitsError;
 use crate::limits::{Inner, Limits};
@@ -28,7 +26,6 @@ pub struct Counted {
     window: Window,
     key: String,
     state: WindowState,
-    counted_at: BootInstant,
     shadow: Option<LimitReached>,
 }
 
@@ -54,13 +51,11 @@ impl Counted {
     ///
     /// The count may or may not be taken back, never twice.
     pub async fn give_back(self) -> Result<(), LimitsError> {
-        let age_ms = millis(self.counted_at.elapsed());
-        let length_ms = millis(self.window.length());
         self.inner
             .call(
                 &self.key,
                 &statements::UNCOUNT,
-                &[&self.window.name(), &self.key, &1_i32, &age_ms, &length_ms],
+                &[&self.window.name(), &self.key, &1_i32, &self.state.ends_us],
             )
             .await
             .map(drop)
@@ -99,8 +94,7 @@ impl Limits {
                 inner: Arc::clone(&self.inner),
                 window: *window,
                 key: key.to_owned(),
-                state: admitted.windows().first().copied().unwrap_or_else(|| window.state(0, 0)),
-                counted_at: BootInstant::now(),
+                state: admitted.windows().first().copied().unwrap_or_else(|| window.state([0; 3])),
                 shadow: admitted.would_have_been_refused().copied(),
             }),
         })

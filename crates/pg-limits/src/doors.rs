@@ -184,11 +184,6 @@ impl Doors {
             }
         }
     }
-
-    #[cfg(test)]
-    pub(crate) fn count(&self) -> usize {
-        self.lock().len()
-    }
 }
 
 impl Inner {

@@ -31,6 +31,16 @@ impl LimitsError {
         matches!(self, Self::Unavailable(_) | Self::Undecided)
     }
 
+    /// What the driver's error, if there is one, means to us.
+    pub(crate) fn kind(&self) -> Option<Kind> {
+        match self {
+            Self::Unavailable(Some(error)) | Self::Database(error) => Some(kind(error)),
+            Self::Unavailable(None) | Self::Undecided | Self::ShuttingDown | Self::Config(_) => {
+                None
+            }
+        }
+    }
+
     /// When to try again, in whole seconds.
     pub const fn retry_after(&self) -> Duration {
         Duration::from_secs(1)

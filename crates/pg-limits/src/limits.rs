@@ -20,6 +20,7 @@ use crate::ready_replicas::ReadyReplicas;
 use crate::registry::{self, ReplicaState};
 use crate::release::Release;
 use crate::statements;
+use crate::throttle::Queues;
 use crate::turns::Turns;
 
 /// One replica's connection to the limits that all replicas share in one PostgreSQL database.
@@ -48,6 +49,7 @@ pub(crate) struct Inner {
     /// Where tasks run that begin when something is dropped, wherever that is.
     pub(crate) runtime: Handle,
     pub(crate) holds: Holds,
+    pub(crate) queues: Queues,
     pub(crate) tasks: TaskTracker,
     connections: TaskTracker,
     state: Mutex<ReplicaState>,
@@ -87,6 +89,7 @@ impl Limits {
             ready: ReadyReplicas::default(),
             runtime: Handle::current(),
             holds: Holds::default(),
+            queues: Queues::default(),
             tasks: TaskTracker::new(),
             connections,
             state: Mutex::new(ReplicaState::Starting),

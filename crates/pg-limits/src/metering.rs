@@ -49,6 +49,11 @@ pub(crate) fn repair() {
     counter!("pg_limits_table_repairs_total").increment(1);
 }
 
+/// An attempt under a throttle: `pg_limits_attempts_total{throttle, outcome}`.
+pub(crate) fn attempt(throttle: &'static str, outcome: &'static str) {
+    counter!("pg_limits_attempts_total", "throttle" => throttle, "outcome" => outcome).increment(1);
+}
+
 /// Counts what asking to go in came to: `pg_limits_entries_total{limit, outcome}`. `limit` is the one
 /// that refused or would have; of an admission, the in-flight cap's or the first window's name.
 pub(crate) fn entry(name: &'static str, entry: &Result<Entry, LimitsError>) {

@@ -141,7 +141,8 @@ impl RateShare {
         for _ in 0..turns {
             loop {
                 let share = usize::try_from(self.share().await?).unwrap_or(usize::MAX);
-                match self.pace.lock().take(share) {
+                let taken = self.pace.lock().take(share);
+                match taken {
                     Ok(id) => {
                         pass.ids.push(id);
                         break;

@@ -35,7 +35,7 @@ sql!(
 );
 sql!(HEARTBEAT, "heartbeat.sql", [Type::UUID, Type::TEXT]);
 sql!(COUNT, "count.sql", [Type::TEXT, Type::TEXT, Type::INT4, Type::INT8, Type::INT4]);
-sql!(UNCOUNT, "uncount.sql", [Type::TEXT, Type::TEXT, Type::INT4, Type::INT8, Type::INT8]);
+sql!(UNCOUNT, "uncount.sql", [Type::TEXT, Type::TEXT, Type::INT4, Type::INT8]);
 sql!(
     ENTER,
     "enter.sql",
@@ -63,6 +63,38 @@ sql!(HOLDERS, "holders.sql", []);
 sql!(REPLICAS, "replicas.sql", []);
 sql!(BACKEND, "backend.sql", []);
 sql!(END_BACKEND, "end_backend.sql", [Type::INT4, Type::INT8]);
+sql!(
+    ATTEMPT,
+    "attempt.sql",
+    [
+        Type::UUID,
+        Type::TEXT_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::INT4_ARRAY,
+        Type::BOOL_ARRAY,
+        Type::INT8
+    ]
+);
+sql!(
+    FAIL_ATTEMPT,
+    "fail_attempt.sql",
+    [
+        Type::UUID,
+        Type::TEXT_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::INT4_ARRAY,
+        Type::INT8_ARRAY,
+        Type::INT8_ARRAY,
+        Type::INT8_ARRAY,
+        Type::INT8_ARRAY,
+        Type::BOOL
+    ]
+);
+sql!(
+    END_ATTEMPT,
+    "end_attempt.sql",
+    [Type::UUID, Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::BOOL_ARRAY]
+);
 
 /// The statements of requests: prepared once a connection, where statements may be prepared.
 pub(crate) static OF_REQUESTS: [&Sql; 4] = [&CLAIM, &RELEASE, &COUNT, &ENTER];

@@ -61,8 +61,8 @@ impl Window {
         self.is_shadow
     }
 
-    /// What a window looks like when it holds so many counts.
-    pub(crate) fn state(&self, count: i64, resets_ms: i64) -> WindowState {
+    /// What a window is when it holds so many counts, and ends then.
+    pub(crate) fn state(&self, [count, resets_ms, ends_us]: [i64; 3]) -> WindowState {
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         WindowState {
             name: self.name,
@@ -70,6 +70,7 @@ impl Window {
             length: self.length,
             remaining: self.limit.saturating_sub(count),
             resets_in: Duration::from_millis(u64::try_from(resets_ms).unwrap_or(0)),
+            ends_us,
         }
     }
 }
@@ -89,6 +90,8 @@ pub struct WindowState {
     pub remaining: u32,
     /// How long until it ends, by the database's clock.
     pub resets_in: Duration,
+    /// Its end in microseconds since 1970: no other window of its key has it.
+    pub(crate) ends_us: i64,
 }
 
 /// A limit that let nobody in. Nothing was counted for it.

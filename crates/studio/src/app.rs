@@ -16,8 +16,10 @@ use uuid::Uuid;
 use crate::features;
 use crate::platform::account::PasswordChecks;
 use crate::platform::audit::AuditTrail;
+use crate::platform::bus::Bus;
 use crate::platform::database::Pools;
 use crate::platform::heavy::{self, Endpoint, HeavyRequests};
+use crate::platform::in_force::InForce;
 use crate::platform::route::Cost;
 use crate::platform::token;
 use crate::settings::Settings;
@@ -36,6 +38,10 @@ pub struct App {
     pub heavy: HeavyRequests,
     /// The audit trail.
     pub audit: AuditTrail,
+    /// Settings that change at run time.
+    pub in_force: InForce,
+    /// What replicas tell each other.
+    pub bus: Bus,
     /// When the set-up of the SQL console was last found to hold.
     pub console: features::sql_console::SetUpSeen,
     /// Checks passwords.
@@ -58,7 +64,9 @@ impl App {
     /// # Errors
     /// When an address in the settings is not one, or the limits cannot be reached.
     pub async fn new(settings: Settings) -> anyhow::Result<Self> {
-        let main = settings.database.url.parse().context("database.url is not an address")?;
+        let main: tokio_postgres::Config =
+            settings.database.url.parse().context("database.url is not an address")?;
+        let in_force = InForce::new(&settings, main.clone())?;
         let pools = Pools::new(main, usize::try_from(settings.database.main_pool)?)?;
         let tasks = TaskTracker::new();
         let heavy = heavy::connect(&settings, &endpoints()).await?;
@@ -68,6 +76,8 @@ impl App {
             settings: Arc::new(settings),
             pools,
             heavy,
+            in_force,
+            bus: Bus::default(),
             console: features::sql_console::SetUpSeen::default(),
             passwords: Arc::default(),
             token_uses: token::UsesNoted::default(),

@@ -7,6 +7,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use serde::Deserialize;
 
+use crate::platform::client_address::TrustedProxies;
+
 /// Everything that can be set. Each field names its environment variable.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -32,6 +34,9 @@ pub struct HttpSettings {
     /// The origin that browsers use, such as `https://studio.example.com`. Requests that change something must come
     /// from it. Without it the `Origin` must name the host that the request was sent to. `STUDIO_HTTP_PUBLIC_ORIGIN`.
     pub public_origin: Option<String>,
+    /// The proxies whose `Forwarded` or `X-Forwarded-For` tells the client's address: addresses and networks, separated
+    /// by commas. `STUDIO_HTTP_TRUSTED_PROXIES`, default none.
+    pub trusted_proxies: TrustedProxies,
     /// How long a replica that stops lets its requests finish, in seconds. `STUDIO_HTTP_DRAIN_SECONDS`, default 20.
     pub drain_seconds: u64,
     /// How long an upload may stand still, in seconds. `STUDIO_HTTP_UPLOAD_STALL_SECONDS`, default 30.
@@ -43,6 +48,7 @@ impl Default for HttpSettings {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
             public_origin: None,
+            trusted_proxies: TrustedProxies::default(),
             drain_seconds: 20,
             upload_stall_seconds: 30,
         }
@@ -136,6 +142,7 @@ enum Kind {
 const VARIABLES: &[(&str, &str, &str, Kind)] = &[
     ("STUDIO_HTTP_LISTEN", "http", "listen", Kind::Text),
     ("STUDIO_HTTP_PUBLIC_ORIGIN", "http", "public_origin", Kind::Text),
+    ("STUDIO_HTTP_TRUSTED_PROXIES", "http", "trusted_proxies", Kind::Text),
     ("STUDIO_HTTP_DRAIN_SECONDS", "http", "drain_seconds", Kind::Number),
     ("STUDIO_HTTP_UPLOAD_STALL_SECONDS", "http", "upload_stall_seconds", Kind::Number),
     ("STUDIO_DATABASE_URL", "database", "url", Kind::Text),
@@ -271,6 +278,7 @@ mod tests {
         for (wanted, ..) in VARIABLES {
             let value = match *wanted {
                 "STUDIO_HTTP_LISTEN" => "127.0.0.1:1",
+                "STUDIO_HTTP_TRUSTED_PROXIES" => "127.0.0.1",
                 "STUDIO_CONSOLE_ACCEPT_AST_CHECK_ALONE" => "true",
                 _ => "1",
             };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pg_limits::{Claim, Config, Endpoint, HeavyRequests, Permit, Refusal};
+use pg_limits::{Claim, Config, Endpoint, HeavyRequests, Limits, Permit, Refusal};
 use testkit::TestDatabase;
 use tokio_postgres::{Client, NoTls};
 
@@ -34,6 +34,11 @@ pub(crate) async fn connect(
     installation: u32,
 ) -> HeavyRequests {
     HeavyRequests::connect(config(database, endpoint, installation)).await.unwrap()
+}
+
+/// A replica without heavy endpoints.
+pub(crate) async fn limits(database: &TestDatabase) -> Limits {
+    Limits::connect(Config::new(database.config(), 1, &[])).await.unwrap()
 }
 
 pub(crate) async fn granted(heavy: &HeavyRequests, endpoint: &Endpoint, user: &str) -> Permit {

@@ -74,6 +74,13 @@ fn check_settings(settings: &Settings, findings: &mut Findings) {
                 .to_owned(),
         );
     }
+    if settings.http.trusted_proxies.is_everybody() {
+        findings.warnings.push(
+            "http.trusted_proxies trusts every address: clients can claim to come from anywhere, and sign-ins are not \
+             throttled by network"
+                .to_owned(),
+        );
+    }
     if settings.limits.audit_export_ms > 300_000 {
         findings.errors.push("limits.audit_export_ms is at most 300,000".to_owned());
     }

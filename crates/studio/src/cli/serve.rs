@@ -7,8 +7,9 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::app::App;
 use crate::features::plugins;
+use crate::platform::bus::Channel;
 use crate::platform::heavy::{RELEASE_PATIENCE, ReplicaState};
-use crate::platform::listener::Listener;
+use crate::platform::listener::{Listener, Peer};
 use crate::platform::{schema, session, telemetry, token};
 use crate::settings::Settings;
 
@@ -38,10 +39,8 @@ impl Serve {
 /// Serves until SIGTERM or SIGINT.
 async fn serve(settings: Settings, until_input_ends: bool) -> anyhow::Result<()> {
     telemetry::recorder();
-    let client =
-        schema::connect(&settings.database.url.parse().context("database.url is not an address")?)
-            .await
-            .context("reaching Studio's database")?;
+    let database = settings.database.url.parse().context("database.url is not an address")?;
+    let client = schema::connect(&database).await.context("reaching Studio's database")?;
     schema::check(&client).await?;
     drop(client);
 
@@ -52,12 +51,17 @@ async fn serve(settings: Settings, until_input_ends: bool) -> anyhow::Result<()>
         (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let app = App::new(settings).await?;
     app.pools.warm(WARM.min(app.pools.main.status().max_size)).await;
+    app.in_force.read().await.map_err(|_| anyhow::anyhow!("the settings cannot be read"))?;
+    app.tasks.spawn(app.bus.clone().keep(database, app.shutdown.clone()));
+    let news = app.bus.news(Channel::Setting);
+    app.tasks.spawn(app.in_force.clone().keep(news, app.shutdown.clone()));
     let listener = tokio::net::TcpListener::bind(listen)
         .await
         .with_context(|| format!("listening on {listen}"))?;
     let address = listener.local_addr()?;
     app.tasks.spawn(housekeeping(app.clone()));
-    let server = axum::serve(Listener(listener), app.router())
+    let service = app.router().into_make_service_with_connect_info::<Peer>();
+    let server = axum::serve(Listener(listener), service)
         .with_graceful_shutdown(app.shutdown.clone().cancelled_owned());
     let server = app.tasks.spawn(async move { server.await });
     tell(&app, ReplicaState::Ready).await;

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 pub use pg_limits::{
-    BootInstant, Claim, Endpoint, HeavyRequests, LimitsError, Permit, Refusal, ReplicaState, Scope,
+    Attempt, Attempted, BootInstant, Claim, Endpoint, HeavyRequests, LimitsError, Permit, Refusal,
+    ReplicaState, Scope, Throttle, Throttled,
 };
 
 use super::problem::Problem;
@@ -63,7 +64,8 @@ pub async fn claim(
 /// Who was told of in the log, and when. Metrics count every refusal; the log need not.
 static TOLD: LazyLock<Mutex<HashMap<String, Instant>>> = LazyLock::new(Mutex::default);
 
-fn is_first_this_minute(user: &str) -> bool {
+/// Whether nothing was told of this user, or other key, within the last minute.
+pub fn is_first_this_minute(user: &str) -> bool {
     const MINUTE: Duration = Duration::from_mins(1);
     let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
     told.retain(|_, when| when.elapsed() < MINUTE);

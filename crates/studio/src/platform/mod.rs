@@ -3,8 +3,11 @@
 pub mod access;
 pub mod account;
 pub mod audit;
+pub mod bus;
+pub mod client_address;
 pub mod database;
 pub mod heavy;
+pub mod in_force;
 pub mod listener;
 pub mod paging;
 pub mod problem;

@@ -231,7 +231,7 @@ impl From<Refusal> for Problem {
 
 impl From<LimitsError> for Problem {
     fn from(error: LimitsError) -> Self {
-        tracing::warn!(cause = ?error, "A heavy request could not be decided");
+        tracing::warn!(cause = ?error, "A limit could not be checked");
         Self::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "limits-unavailable",

@@ -20,6 +20,7 @@ mod routes;
 mod shutdown;
 mod sign_in;
 mod sql_console;
+mod throttle;
 mod tokens;
 mod users;
 mod work;

@@ -1,25 +1,36 @@
 //! How many plugins a user uploads in an hour.
 
-use std::time::Duration;
-
 use http::{HeaderName, HeaderValue, StatusCode};
 use pg_limits::{Count, Counted, LimitReached, Window};
 
 use crate::app::App;
 use crate::platform::access::SignedIn;
+use crate::platform::in_force::Mode;
+use crate::platform::in_force::catalogue::upload_window;
 use crate::platform::problem::Problem;
-
-const UPLOADS: Window = Window::new("upload_window", 5, Duration::from_hours(1));
 
 /// Counts an upload before its first byte is read.
 ///
 /// # Errors
 /// 429 when the window is full, 503 when that could not be decided.
 pub(super) async fn count(app: &App, who: &SignedIn) -> Result<Counted, Problem> {
-    match app.heavy.count(&UPLOADS, &who.user()).await? {
-        Count::Counted(counted) => Ok(counted),
+    match app.heavy.count(&window(app), &who.user()).await? {
+        Count::Counted(counted) => {
+            if counted.would_have_been_refused().is_some() {
+                tracing::info!(user = %who.account, "An upload would have been refused");
+            }
+            Ok(counted)
+        }
         Count::Full(limit) => Err(full(&limit)),
     }
+}
+
+/// The window in force.
+fn window(app: &App) -> Window {
+    let uploads = u32::try_from(app.in_force.number(&upload_window::UPLOADS)).unwrap_or(u32::MAX);
+    let length = app.in_force.seconds(&upload_window::SECONDS);
+    Window::new("upload_window", uploads, length)
+        .shadow(app.in_force.mode(&upload_window::MODE) == Mode::Shadow)
 }
 
 /// Takes a count back, for an upload that failed through a fault of ours.

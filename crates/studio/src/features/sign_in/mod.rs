@@ -3,6 +3,7 @@
 mod create;
 mod delete;
 mod me;
+mod throttle;
 
 use utoipa_axum::routes;
 

@@ -55,7 +55,7 @@ pub(super) async fn create(
     let name = AccountName::parse(&asked.name)
         .ok_or_else(|| Problem::bad_parameter("An account has a name of 1 to 128 characters."))?;
     let (password, shown) = NewPassword { password: asked.password }.or_generated();
-    let hash = app.passwords.hash(password).await?;
+    let hash = app.passwords.place().await?.hash(password).await?;
     let mut connection = app.pools.main().await?;
     let transaction = connection.transaction().await?;
     let created = account::insert(&*transaction, &name, asked.role, &hash).await?;

@@ -46,9 +46,9 @@ pub(super) async fn change(
     let name = AccountName::parse(&who.name).ok_or_else(Problem::sign_in_required)?;
     // The connection goes back before the password is checked, which takes long.
     let found = { account::find(&app.pools.main().await?, &name).await? };
-    let checked = app.passwords.check(found, passwords.old_password).await?;
+    let checked = app.passwords.place().await?.check(found, passwords.old_password).await?;
     let account = checked.ok_or_else(wrong_password)?;
-    let hash = app.passwords.hash(passwords.new_password).await?;
+    let hash = app.passwords.place().await?.hash(passwords.new_password).await?;
 
     let mut connection = app.pools.main().await?;
     let transaction = connection.transaction().await?;

@@ -45,7 +45,7 @@ pub(super) async fn set(
         return Err(own_account());
     }
     let (password, shown) = asked.or_generated();
-    let hash = app.passwords.hash(password).await?;
+    let hash = app.passwords.place().await?.hash(password).await?;
     let mut connection = app.pools.main().await?;
     let transaction = connection.transaction().await?;
     let statement = transaction.prepare_cached(SET_PASSWORD).await?;

@@ -1,14 +1,15 @@
 //! Accounts: canonical names, password hashes, and creating one.
 
+mod password_checks;
+
 use argon2::Argon2;
-use argon2::password_hash::{PasswordHash, PasswordHasher as _, PasswordVerifier as _, SaltString};
+use argon2::password_hash::{PasswordHasher as _, SaltString};
 use rand::RngCore as _;
-use std::sync::LazyLock;
-use tokio::sync::Semaphore;
 use tokio_postgres::GenericClient;
 use unicode_normalization::UnicodeNormalization as _;
 use uuid::Uuid;
 
+pub use self::password_checks::PasswordChecks;
 use super::access::Role;
 use super::paging::Microseconds;
 use super::problem::Problem;
@@ -194,82 +195,6 @@ fn hash_any(password: &[u8]) -> anyhow::Result<String> {
         .hash_password(password, &salt)
         .map_err(|error| anyhow::anyhow!("hashing a password: {error}"))?;
     Ok(hash.to_string())
-}
-
-/// What an unknown account's password is compared with, so that it costs the same.
-static NOBODY: LazyLock<String> = LazyLock::new(|| {
-    let mut secret = [0_u8; 32];
-    rand::rng().fill_bytes(&mut secret);
-    hash_any(&secret).unwrap_or_default()
-});
-
-/// Checks passwords, each with exactly one argon2id, on at most as many threads as there are cores.
-#[derive(Debug)]
-pub struct PasswordChecks {
-    threads: std::sync::Arc<Semaphore>,
-}
-
-impl Default for PasswordChecks {
-    fn default() -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { threads: std::sync::Arc::new(Semaphore::new(cores)) }
-    }
-}
-
-impl PasswordChecks {
-    /// The PHC string of a new password.
-    ///
-    /// # Errors
-    /// A 400 problem when it is too short or too long, a 500 problem when hashing fails.
-    ///
-    /// # Cancel safety
-    /// As [`PasswordChecks::check`].
-    pub async fn hash(&self, password: String) -> Result<String, Problem> {
-        if let Some(fault) = fault(&password) {
-            return Err(Problem::bad_parameter(&format!("Not a password: {fault}.")));
-        }
-        let threads = std::sync::Arc::clone(&self.threads);
-        let place = threads.acquire_owned().await.map_err(|error| Problem::internal(&error))?;
-        let hashed = tokio::task::spawn_blocking(move || {
-            let _place = place;
-            hash_any(password.as_bytes())
-        });
-        hashed
-            .await
-            .map_err(|error| Problem::internal(&error))?
-            .map_err(|error| Problem::internal(&format!("{error:#}")))
-    }
-
-    /// Whether the password is the account's. An unknown account takes as long as a wrong password.
-    ///
-    /// # Errors
-    /// A 500 problem when the check itself fails.
-    ///
-    /// # Cancel safety
-    /// A check that has begun goes on in its thread, and keeps its place until it ends.
-    pub async fn check(
-        &self,
-        account: Option<Account>,
-        password: String,
-    ) -> Result<Option<Account>, Problem> {
-        let threads = std::sync::Arc::clone(&self.threads);
-        let place = threads.acquire_owned().await.map_err(|error| Problem::internal(&error))?;
-        let checked = tokio::task::spawn_blocking(move || {
-            let _place = place;
-            let is_right = {
-                let hash =
-                    account.as_ref().map_or(NOBODY.as_str(), |account| &account.password_hash);
-                // Too long is wrong for everybody, and costs the same as a wrong one.
-                let password = password.as_bytes();
-                let password = password.get(..PASSWORD_BYTES + 1).unwrap_or(password);
-                PasswordHash::new(hash)
-                    .and_then(|hash| Argon2::default().verify_password(password, &hash))
-                    .is_ok()
-            };
-            account.filter(|_| is_right)
-        });
-        checked.await.map_err(|error| Problem::internal(&error))
-    }
 }
 
 #[cfg(test)]

@@ -120,7 +120,12 @@ pub const KINDS: &[Kind] = &[
     kind(
         "limits-unavailable",
         "The limits cannot be checked now",
-        "Heavy requests are refused while their limits cannot be counted. Try again after Retry-After.",
+        "Heavy requests and sign-ins are refused while their limits cannot be counted. Try again after Retry-After.",
+    ),
+    kind(
+        "login-throttled",
+        "Too many failed sign-ins",
+        "Failed sign-ins are counted over all replicas: by name and network, by network, and by name. After too many, none is checked until Retry-After, whether or not the name exists or the password is right; each failure after that doubles the wait. A sign-in that succeeds forgets the failures of its name in its network.",
     ),
     kind(
         "heavy-request-timed-out",
