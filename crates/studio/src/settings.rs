@@ -42,6 +42,8 @@ pub struct HttpSettings {
     pub cors_origins: String,
     /// How long a replica that stops lets its requests finish, in seconds. `STUDIO_HTTP_DRAIN_SECONDS`, default 20.
     pub drain_seconds: u64,
+    /// How long an upload may stand still, in seconds. `STUDIO_HTTP_UPLOAD_STALL_SECONDS`, default 30.
+    pub upload_stall_seconds: u64,
 }
 
 impl Default for HttpSettings {
@@ -52,6 +54,7 @@ impl Default for HttpSettings {
             trusted_proxies: TrustedProxies::default(),
             cors_origins: String::new(),
             drain_seconds: 20,
+            upload_stall_seconds: 30,
         }
     }
 }
@@ -146,6 +149,7 @@ const VARIABLES: &[(&str, &str, &str, Kind)] = &[
     ("STUDIO_HTTP_TRUSTED_PROXIES", "http", "trusted_proxies", Kind::Text),
     ("STUDIO_HTTP_CORS_ORIGINS", "http", "cors_origins", Kind::Text),
     ("STUDIO_HTTP_DRAIN_SECONDS", "http", "drain_seconds", Kind::Number),
+    ("STUDIO_HTTP_UPLOAD_STALL_SECONDS", "http", "upload_stall_seconds", Kind::Number),
     ("STUDIO_DATABASE_URL", "database", "url", Kind::Text),
     ("STUDIO_DATABASE_LIMITS_URL", "database", "limits_url", Kind::Text),
     ("STUDIO_DATABASE_MIGRATION_URL", "database", "migration_url", Kind::Text),

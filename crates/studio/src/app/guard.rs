@@ -40,10 +40,10 @@ pub(super) struct Guard {
 
 impl Guard {
     pub(super) fn new(app: App, route: &Route) -> Self {
-        let time = match route.cost {
+        let time = route.time.unwrap_or(match route.cost {
             Cost::Heavy(endpoint) => endpoint.time_bound() + HEAVY_MARGIN,
             Cost::Cheap { .. } => CHEAP_TIME,
-        };
+        });
         Self { app, access: route.access, time }
     }
 

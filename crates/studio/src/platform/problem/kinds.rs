@@ -78,6 +78,26 @@ pub const KINDS: &[Kind] = &[
         "Make somebody else an administrator first.",
     ),
     kind(
+        "too-many-uploads",
+        "Too many uploads",
+        "`limit` is how many plugins a user uploads in `windowSeconds`. An upload that failed through a fault of ours does not count. Try again after Retry-After.",
+    ),
+    kind(
+        "upload-too-large",
+        "The upload is too large",
+        "`byteLimit` is the most bytes that a plugin has. Nothing was stored.",
+    ),
+    kind(
+        "upload-too-slow",
+        "The upload took too long",
+        "Nothing came for too long a time, or all of it took longer than an upload may. Nothing was stored.",
+    ),
+    kind(
+        "upload-broken",
+        "The upload did not arrive whole",
+        "It ended before the length that was declared, or its SHA-256 is not the one in X-Content-SHA256. Nothing was stored.",
+    ),
+    kind(
         "foreign-origin",
         "The request comes from a foreign page",
         "A request that changes something in a session must carry an Origin header with Studio's own address; one with a token need not. Behind a proxy, set http.public_origin.",
