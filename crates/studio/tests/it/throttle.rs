@@ -5,6 +5,7 @@ mod bounded;
 mod networks;
 mod parallel;
 mod rules;
+mod settings;
 
 use http::StatusCode;
 use serde_json::{Value, json};
