@@ -3,6 +3,7 @@
 pub mod audit;
 pub mod health;
 pub mod limits;
+pub mod plugins;
 pub mod problems;
 pub mod replicas;
 pub mod sign_in;
@@ -20,6 +21,7 @@ pub fn routes() -> Vec<Route> {
         users::routes(),
         audit::routes(),
         sql_console::routes(),
+        plugins::routes(),
         limits::routes(),
         replicas::routes(),
         health::routes(),

@@ -2,6 +2,7 @@
 
 pub mod access;
 pub mod account;
+pub mod api_requests;
 pub mod audit;
 pub mod bus;
 pub mod client_address;
@@ -11,6 +12,7 @@ pub mod in_force;
 pub mod listener;
 pub mod paging;
 pub mod problem;
+pub mod refusals;
 pub mod request;
 pub mod route;
 pub mod schema;
