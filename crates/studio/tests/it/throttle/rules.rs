@@ -216,3 +216,23 @@ async fn a_sign_in_that_could_not_be_checked_is_not_a_failure() {
     .await;
     assert_eq!(counted(&limits).await, json!({}));
 }
+
+#[tokio::test]
+async fn whoever_has_a_session_does_not_find_its_password_by_changing_it() {
+    let bed = Bed::new().await;
+    bed.account("anna", Role::Viewer).await;
+    let replicas = [bed.replica().await];
+    let session = replicas[0].sign_in("anna").await;
+    let before = checks(&replicas).await;
+    let change = |old: &str| json!({ "oldPassword": old, "newPassword": "another password" });
+    for _ in 0..5 {
+        let answer = session.post("/api/v1/me/password", &change("wrong")).await;
+        assert_eq!(answer.problem(), "wrong-password");
+    }
+    let answer = session.post("/api/v1/me/password", &change(PASSWORD)).await;
+    assert_eq!(answer.problem(), "login-throttled");
+    assert_eq!(checks(&replicas).await - before, 5);
+    // They are failures of that name, wherever they are made.
+    assert!(is_throttled(&replicas[0], "anna", &[]).await);
+    assert_eq!(session.get("/api/v1/me").await.status, StatusCode::OK);
+}

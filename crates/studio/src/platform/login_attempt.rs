@@ -1,14 +1,63 @@
-//! The limit `login_attempt`: failed sign-ins by name with network, by network, and by name over all networks.
+//! The limit `login_attempt`: wrong passwords by name with network, by network, and by name over all networks.
+
+use std::time::Duration;
 
 use http::StatusCode;
 
+use super::account::{self, Account, AccountName};
+use super::client_address::ClientAddress;
+use super::heavy::{Attempt, Attempted, LimitsError, Throttle, Throttled, is_first_this_minute};
+use super::in_force::Mode;
+use super::in_force::catalogue::login_attempt;
+use super::problem::{ApiResult, Problem};
 use crate::app::App;
-use crate::platform::account::AccountName;
-use crate::platform::client_address::ClientAddress;
-use crate::platform::heavy::{Attempt, Attempted, Throttle, Throttled, is_first_this_minute};
-use crate::platform::in_force::Mode;
-use crate::platform::in_force::catalogue::login_attempt;
-use crate::platform::problem::{ApiResult, Problem};
+
+/// How long a password waits for a thread to be checked on: with a connection's wait and the check well within what its
+/// attempt is reserved for.
+const PLACE_WAIT: Duration = Duration::from_secs(8);
+
+/// The account of a name, if the password is its own. A wrong one counts against the name and the client's network,
+/// and so does any for a name that nobody has or whose account is disabled: all get the same answer after the same
+/// work.
+///
+/// # Errors
+/// 429 while too many were wrong, without looking at this one; 503 when it could not be checked or counted.
+///
+/// # Cancel safety
+/// A check that has begun goes on and is counted: whoever leaves without waiting for the answer has made his guess.
+pub async fn check(
+    app: &App,
+    name: AccountName,
+    client: ClientAddress,
+    password: String,
+) -> ApiResult<Option<Account>> {
+    let attempt = admit(app, &name, client).await?;
+    let counted = check_and_count(app.clone(), attempt, name, password);
+    app.tasks.spawn(counted).await.map_err(|error| Problem::internal(&error))?
+}
+
+/// What could not be checked, or not be counted, is neither right nor wrong.
+async fn check_and_count(
+    app: App,
+    attempt: Attempt,
+    name: AccountName,
+    password: String,
+) -> ApiResult<Option<Account>> {
+    let place = tokio::time::timeout(PLACE_WAIT, app.passwords.place())
+        .await
+        .map_err(|_elapsed| LimitsError::Undecided)??;
+    // The connection goes back before the password is checked, which takes long.
+    let found = { account::find(&app.pools.main().await?, &name).await? };
+    if attempt.remaining().is_zero() {
+        return Err(LimitsError::Undecided.into());
+    }
+    let account = place.check(found, password).await?;
+    match &account {
+        Some(_) => attempt.succeeded().await?,
+        None => attempt.failed().await?,
+    }
+    Ok(account)
+}
 
 /// The throttles as the settings have them at this moment: name in its network, network, name over all networks.
 fn in_force(app: &App) -> [Throttle; 3] {
@@ -40,15 +89,8 @@ fn in_force(app: &App) -> [Throttle; 3] {
     ]
 }
 
-/// Admits a sign-in to its check, or gives the problem to answer with: the same for every name, known or not.
-///
-/// # Errors
-/// 429 while a key is blocked, 503 when that could not be decided.
-pub(super) async fn admit(
-    app: &App,
-    name: &AccountName,
-    client: ClientAddress,
-) -> ApiResult<Attempt> {
+/// Admits a password to its check, or gives the problem to answer with: the same for every name, known or not.
+async fn admit(app: &App, name: &AccountName, client: ClientAddress) -> ApiResult<Attempt> {
     let network = client.network();
     // A network holds no space, so no name can be mistaken for another's network.
     let name_in_network = format!("{network} {}", name.as_str());
