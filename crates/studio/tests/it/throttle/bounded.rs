@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::checks;
+use super::{TURN, checks};
 use crate::bed::Bed;
 
 const REQUESTS: usize = 100_000;
@@ -46,6 +46,7 @@ async fn requests(base: String, turn: Arc<AtomicUsize>) -> [usize; 2] {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_random_name_a_request_leaves_a_bounded_table() {
+    let _turn = TURN.lock().await;
     let bed = Bed::new().await;
     let quiet = [("RUST_LOG", "warn")];
     let replicas = [
