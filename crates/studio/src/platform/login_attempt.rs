@@ -16,6 +16,11 @@ use crate::app::App;
 /// attempt is reserved for.
 const PLACE_WAIT: Duration = Duration::from_secs(8);
 
+/// The names of the throttles in metrics and rows; the first is also the limit's.
+const OF_NAME_IN_NETWORK: &str = "login_attempt";
+const OF_NETWORK: &str = "login_attempt_network";
+const OF_NAME: &str = "login_attempt_name";
+
 /// The account of a name, if the password is its own. A wrong one counts against the name and the client's network,
 /// and so does any for a name that nobody has or whose account is disabled: all get the same answer after the same
 /// work.
@@ -74,18 +79,14 @@ fn in_force(app: &App) -> [Throttle; 3] {
     };
     [
         // A success clears what its owner alone can make succeed, and nothing that others share.
-        throttle("login_attempt", &login_attempt::FAILURES, &login_attempt::WITHIN_SECONDS)
+        throttle(OF_NAME_IN_NETWORK, &login_attempt::FAILURES, &login_attempt::WITHIN_SECONDS)
             .clears_on_success(),
         throttle(
-            "login_attempt_network",
+            OF_NETWORK,
             &login_attempt::NETWORK_FAILURES,
             &login_attempt::NETWORK_WITHIN_SECONDS,
         ),
-        throttle(
-            "login_attempt_name",
-            &login_attempt::NAME_FAILURES,
-            &login_attempt::NAME_WITHIN_SECONDS,
-        ),
+        throttle(OF_NAME, &login_attempt::NAME_FAILURES, &login_attempt::NAME_WITHIN_SECONDS),
     ]
 }
 
@@ -103,12 +104,12 @@ async fn admit(app: &App, name: &AccountName, client: ClientAddress) -> ApiResul
     match app.heavy.attempt(&keys).await? {
         Attempted::Admitted(attempt) => {
             if let Some(throttled) = attempt.would_be_throttled() {
-                tell(throttled, &network, "A sign-in would have been throttled");
+                tell(app, throttled, &network, true);
             }
             Ok(attempt)
         }
         Attempted::Throttled(throttled) => {
-            tell(&throttled, &network, "A sign-in was throttled");
+            tell(app, &throttled, &network, false);
             Err(Problem::new(
                 StatusCode::TOO_MANY_REQUESTS,
                 "login-throttled",
@@ -119,9 +120,17 @@ async fn admit(app: &App, name: &AccountName, client: ClientAddress) -> ApiResul
     }
 }
 
-/// One event a network and minute. It does not name the account: people type their passwords there.
-fn tell(throttled: &Throttled, network: &str, what: &'static str) {
+/// Counts a refusal by whose it was, and tells of it once a network and minute. It does not name the account: people
+/// type their passwords there.
+fn tell(app: &App, throttled: &Throttled, network: &str, is_shadow: bool) {
+    let scope = match throttled.name {
+        OF_NETWORK => "network",
+        OF_NAME => "name",
+        _ => "name_in_network",
+    };
+    app.refusals.count(OF_NAME_IN_NETWORK, scope, is_shadow);
     if is_first_this_minute(&format!("{} {network}", throttled.name)) {
-        tracing::info!(throttle = throttled.name, network, "{what}");
+        let what = if is_shadow { "would have been" } else { "was" };
+        tracing::info!(throttle = throttled.name, network, "A sign-in {what} throttled");
     }
 }

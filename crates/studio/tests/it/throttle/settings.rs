@@ -55,6 +55,9 @@ async fn in_shadow_nobody_is_refused_and_it_is_told_who_would_have_been() {
     let would =
         r#"pg_limits_attempts_total{throttle="login_attempt",outcome="would_be_throttled"} 2"#;
     assert!(metrics.lines().any(|line| line == would), "{metrics}");
+    let counted =
+        r#"studio_refusals_total{limit="login_attempt",scope="name_in_network",shadow="true"} 2"#;
+    assert!(metrics.lines().any(|line| line == counted), "{metrics}");
     replica
         .process
         .wait_for_line(|line| line.contains("A sign-in would have been throttled"))
