@@ -3,7 +3,6 @@
 mod create;
 mod delete;
 mod me;
-mod throttle;
 
 use utoipa_axum::routes;
 

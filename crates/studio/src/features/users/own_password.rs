@@ -10,6 +10,8 @@ use crate::app::App;
 use crate::platform::access::SignedIn;
 use crate::platform::account::{self, AccountName};
 use crate::platform::audit::Action;
+use crate::platform::client_address::ClientAddress;
+use crate::platform::login_attempt;
 use crate::platform::problem::{ApiResult, Problem, ProblemDocument};
 use crate::platform::request::Json;
 use crate::platform::session;
@@ -33,21 +35,23 @@ pub(super) struct Passwords {
         (status = 204, description = "Changed; the new session is in the cookie"),
         (status = 400, description = "The new one is too short or too long", body = ProblemDocument),
         (status = 403, description = "The old one is wrong", body = ProblemDocument),
+        (status = 429, description = "Too many wrong passwords", body = ProblemDocument),
     )
 )]
 pub(super) async fn change(
     State(app): State<App>,
     who: SignedIn,
+    client: ClientAddress,
     Json(passwords): Json<Passwords>,
 ) -> ApiResult<(StatusCode, [(HeaderName, HeaderValue); 1])> {
     if let Some(fault) = account::fault(&passwords.new_password) {
         return Err(Problem::bad_parameter(&format!("Not a password: {fault}.")));
     }
     let name = AccountName::parse(&who.name).ok_or_else(Problem::sign_in_required)?;
-    // The connection goes back before the password is checked, which takes long.
-    let found = { account::find(&app.pools.main().await?, &name).await? };
-    let checked = app.passwords.place().await?.check(found, passwords.old_password).await?;
-    let account = checked.ok_or_else(wrong_password)?;
+    // A guess like any other: whoever has found a session must not find the password by it.
+    let account = login_attempt::check(&app, name, client, passwords.old_password)
+        .await?
+        .ok_or_else(wrong_password)?;
     let hash = app.passwords.place().await?.hash(passwords.new_password).await?;
 
     let mut connection = app.pools.main().await?;
