@@ -150,7 +150,12 @@ async fn fifty_megabytes_fit_and_one_byte_more_does_not() {
         client.batch_execute("delete from studio.plugin").await.unwrap();
     }
     // Declared: refused without a byte of it, and not counted.
-    let stream = begin(&administrator, &format!("Content-Length: {}", MOST + 1), b"").await;
+    let stream = begin(
+        &administrator,
+        &format!("Expect: 100-continue\r\nContent-Length: {}", MOST + 1),
+        b"",
+    )
+    .await;
     let said = rest(stream).await;
     assert!(said.starts_with("HTTP/1.1 413 ") && said.contains("upload-too-large"), "{said}");
     // Not declared: counted while it comes.
@@ -304,7 +309,7 @@ async fn the_sixth_upload_of_an_hour_is_refused_on_every_replica() {
     for session in [&here, &there] {
         // Its body never comes: the refusal does not wait for it.
         let said =
-            rest(begin(session, "Content-Length: 100\r\nConnection: close", b"").await).await;
+            rest(begin(session, "Expect: 100-continue\r\nContent-Length: 100", b"").await).await;
         assert!(said.starts_with("HTTP/1.1 429 "), "{said}");
         let refused = upload(session, content(10)).await;
         assert_eq!(refused.problem(), "too-many-uploads");

@@ -318,6 +318,26 @@ async fn ones_own_password_is_changed_for_the_old_one_and_leaves_one_new_session
     }
 }
 
+#[tokio::test]
+async fn guesses_at_ones_own_old_password_are_throttled_as_sign_ins_are() {
+    let bed = Bed::new().await;
+    bed.accounts().await;
+    let (one, other) = (bed.replica().await, bed.replica().await);
+    let viewer = one.sign_in("viewer").await;
+    let wrong = json!({ "oldPassword": "not the password", "newPassword": PASSWORD });
+    for number in 0..5 {
+        let session = if number % 2 == 0 { viewer.clone() } else { viewer.at(&other) };
+        let refused = session.post("/api/v1/me/password", &wrong).await;
+        assert_eq!(refused.problem(), "wrong-password");
+    }
+    let right = json!({ "oldPassword": PASSWORD, "newPassword": "another password for tests" });
+    let throttled = (StatusCode::TOO_MANY_REQUESTS, "login-throttled".to_owned());
+    assert_eq!(told(&viewer.post("/api/v1/me/password", &right).await), throttled);
+    let credentials = json!({ "name": "viewer", "password": PASSWORD });
+    assert_eq!(told(&other.nobody().post("/api/v1/session", &credentials).await), throttled);
+    assert_eq!(viewer.get("/api/v1/me").await.status, StatusCode::OK);
+}
+
 /// A sign-in checks the password first and begins its session later; what happens between must win.
 #[tokio::test]
 async fn a_sign_in_that_was_under_way_gives_no_session_to_a_disabled_account() {

@@ -87,7 +87,7 @@ pub(super) async fn create(
 }
 
 /// Checks a password and counts how that ended. What could not be checked, or not be counted, is neither right nor wrong.
-async fn check(
+pub(super) async fn check(
     app: App,
     attempt: Attempt,
     name: AccountName,

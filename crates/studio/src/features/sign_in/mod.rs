@@ -1,8 +1,9 @@
-//! Signing in and out, and who one is.
+//! Signing in and out, who one is, and one's own password.
 
 mod create;
 mod delete;
 mod me;
+mod password;
 mod throttle;
 
 use utoipa_axum::routes;
@@ -18,6 +19,7 @@ pub fn routes() -> Vec<Route> {
         Route::new(Access::Public, cost, routes!(create::create)),
         Route::new(Access::Session, cost, routes!(delete::delete)),
         Route::new(Access::SignedIn, cost, routes!(me::me)),
+        Route::new(Access::Session, cost, routes!(password::change)),
     ]
 }
 
