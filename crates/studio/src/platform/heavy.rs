@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 pub use pg_limits::{
-    Attempt, Attempted, BootInstant, Claim, Endpoint, HeavyRequests, LimitsError, Permit, Refusal,
-    ReplicaState, Scope, Throttle, Throttled,
+    Admitted, Attempt, Attempted, BootInstant, Claim, Count, Counted, Endpoint, Entry,
+    HeavyRequests, InFlight, LimitReached, LimitsError, Permit, Refusal, ReplicaState, Scope,
+    Throttle, Throttled, Window, WindowState,
 };
 
 use super::problem::Problem;
@@ -45,19 +46,29 @@ pub async fn claim(
     user: &str,
 ) -> Result<Permit, Problem> {
     match heavy.claim(endpoint, user).await? {
-        Claim::Granted(permit) => Ok(permit),
-        Claim::Refused(refusal) => {
-            if is_first_this_minute(user) {
-                tracing::info!(
-                    user,
-                    endpoint = refusal.endpoint,
-                    scope = refusal.scope.as_str(),
-                    limit = refusal.limit,
-                    "A heavy request was refused"
-                );
+        Claim::Granted(permit) => {
+            if let Some(refusal) = permit.would_have_been_refused() {
+                log_refusal(user, refusal, true);
             }
+            Ok(permit)
+        }
+        Claim::Refused(refusal) => {
+            log_refusal(user, &refusal, false);
             Err(refusal.into())
         }
+    }
+}
+
+fn log_refusal(user: &str, refusal: &Refusal, is_shadow: bool) {
+    if is_first_this_minute(user) {
+        tracing::info!(
+            user,
+            endpoint = refusal.endpoint,
+            scope = refusal.scope.as_str(),
+            limit = refusal.limit,
+            is_shadow,
+            "A heavy request was refused, or would be without shadow mode"
+        );
     }
 }
 

@@ -9,6 +9,7 @@
 )]
 
 mod access;
+mod api_requests;
 mod bed;
 mod commands;
 mod demo;

@@ -118,6 +118,16 @@ pub const KINDS: &[Kind] = &[
         "Requests whose cost grows with the data are counted for each user and for the whole installation, over all replicas. `scope` says which limit was reached, `limit` its size. Try again after Retry-After.",
     ),
     kind(
+        "rate-limited",
+        "Too many requests",
+        "Requests by API token are counted in a window of the token and in one of its user, over all replicas. `limit` and `windowSeconds` are those of the window that is full; try again after Retry-After. Requests that were refused are not counted. RateLimit tells what remains.",
+    ),
+    kind(
+        "too-many-in-flight",
+        "Too many requests in flight",
+        "A token may have `limit` requests under way at one time, over all replicas. Wait for one of them to end.",
+    ),
+    kind(
         "limits-unavailable",
         "The limits cannot be checked now",
         "Heavy requests and sign-ins are refused while their limits cannot be counted. Try again after Retry-After.",
