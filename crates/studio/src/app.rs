@@ -22,6 +22,7 @@ use crate::platform::bus::Bus;
 use crate::platform::database::Pools;
 use crate::platform::heavy::{self, Endpoint, HeavyRequests};
 use crate::platform::in_force::InForce;
+use crate::platform::refusals::Refusals;
 use crate::platform::route::Cost;
 use crate::platform::token;
 use crate::settings::Settings;
@@ -44,6 +45,8 @@ pub struct App {
     pub in_force: InForce,
     /// What replicas tell each other.
     pub bus: Bus,
+    /// Refusals of all limits, over time.
+    pub refusals: Refusals,
     /// When the set-up of the SQL console was last found to hold.
     pub console: features::sql_console::SetUpSeen,
     /// Checks passwords.
@@ -83,6 +86,7 @@ impl App {
             heavy,
             in_force,
             bus: Bus::default(),
+            refusals: Refusals::default(),
             console: features::sql_console::SetUpSeen::default(),
             passwords: Arc::default(),
             token_uses: token::UsesNoted::default(),

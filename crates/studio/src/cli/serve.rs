@@ -10,7 +10,7 @@ use crate::features::plugins;
 use crate::platform::bus::Channel;
 use crate::platform::heavy::{RELEASE_PATIENCE, ReplicaState};
 use crate::platform::listener::{Listener, Peer};
-use crate::platform::{schema, session, telemetry, token};
+use crate::platform::{refusals, schema, session, telemetry, token};
 use crate::settings::Settings;
 
 /// How often the housekeeping of sessions and of the audit trail runs.
@@ -21,6 +21,9 @@ const WARM: usize = 4;
 
 /// How long stopped work may take to end: cancel, drain, outcome, release.
 const STOP_WORK: Duration = Duration::from_secs(12);
+
+/// How long the last counts of refusals may take to be written.
+const FLUSH: Duration = Duration::from_secs(3);
 
 /// How to serve.
 #[derive(Debug, clap::Args)]
@@ -59,6 +62,8 @@ async fn serve(settings: Settings, until_input_ends: bool) -> anyhow::Result<()>
         .await
         .with_context(|| format!("listening on {listen}"))?;
     let address = listener.local_addr()?;
+    let refusals = app.refusals.clone();
+    app.tasks.spawn(refusals.keep(app.pools.clone(), app.replica, app.shutdown.clone()));
     app.tasks.spawn(housekeeping(app.clone()));
     let service = app.router().into_make_service_with_connect_info::<Peer>();
     let server = axum::serve(Listener(listener), service)
@@ -85,6 +90,10 @@ async fn serve(settings: Settings, until_input_ends: bool) -> anyhow::Result<()>
         }
     }
     server.abort();
+    let flushed = app.refusals.flush(&app.pools, app.replica);
+    if !matches!(tokio::time::timeout(FLUSH, flushed).await, Ok(Ok(()))) {
+        tracing::warn!("The last refusals may not be counted");
+    }
     app.heavy.shutdown(RELEASE_PATIENCE).await;
     tracing::info!("Stopped");
     Ok(())
@@ -125,5 +134,6 @@ async fn housekeeping(app: App) {
         session::delete_ended(&app).await.ok();
         token::delete_ended(&app).await.ok();
         plugins::sweep(&app).await.ok();
+        refusals::delete_old(&app.pools).await.ok();
     }
 }

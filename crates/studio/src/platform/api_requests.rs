@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
-use super::heavy::{Admitted, Entry, InFlight, LimitReached, Window, WindowState};
+use super::heavy::{
+    Admitted, Entry, InFlight, LimitReached, Window, WindowState, is_first_this_minute,
+};
 use super::in_force::catalogue::{api_request_window, request_in_flight};
 use super::in_force::{InForce, Mode};
 use super::problem::Problem;
@@ -40,11 +42,16 @@ pub async fn admit(
     match app.heavy.enter(in_flight, windows, time).await? {
         Entry::Admitted(admitted) => {
             if let Some(limit) = admitted.would_have_been_refused() {
-                tracing::debug!(limit = limit.name, "A token's request would have been refused");
+                tell_refusal(limit, &token, "A token's request would have been refused");
+                count(app, limit, true);
             }
             Ok(admitted)
         }
-        Entry::Refused(limit) => Err(refusal(&limit)),
+        Entry::Refused(limit) => {
+            tell_refusal(&limit, &token, "A token's request was refused");
+            count(app, &limit, false);
+            Err(refusal(&limit))
+        }
     }
 }
 
@@ -65,6 +72,23 @@ fn in_flight(in_force: &InForce) -> Option<InFlight> {
     let mode = in_force.mode(&request_in_flight::MODE);
     let limit = u32::try_from(in_force.number(&request_in_flight::TOKEN)).unwrap_or(u32::MAX);
     (mode != Mode::Off).then(|| InFlight::new(IN_FLIGHT, limit).shadow(mode == Mode::Shadow))
+}
+
+/// Counts a refusal over time by the limit and by whose it is.
+fn count(app: &App, limit: &LimitReached, is_shadow: bool) {
+    let (name, scope) = match limit.name {
+        OF_USER => ("api_request_window", "user"),
+        OF_TOKEN => ("api_request_window", "token"),
+        _ => (IN_FLIGHT, "token"),
+    };
+    app.refusals.count(name, scope, is_shadow);
+}
+
+/// One event a token, limit and minute.
+fn tell_refusal(limit: &LimitReached, token: &str, what: &'static str) {
+    if is_first_this_minute(&format!("{} {token}", limit.name)) {
+        tracing::info!(limit = limit.name, token, "{what}");
+    }
 }
 
 fn refusal(limit: &LimitReached) -> Problem {

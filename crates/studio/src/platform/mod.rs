@@ -12,6 +12,7 @@ pub mod in_force;
 pub mod listener;
 pub mod paging;
 pub mod problem;
+pub mod refusals;
 pub mod request;
 pub mod route;
 pub mod schema;

@@ -9,6 +9,8 @@ use crate::platform::in_force::Mode;
 use crate::platform::in_force::catalogue::upload_window;
 use crate::platform::problem::Problem;
 
+const NAME: &str = "upload_window";
+
 /// Counts an upload before its first byte is read.
 ///
 /// # Errors
@@ -18,10 +20,14 @@ pub(super) async fn count(app: &App, who: &SignedIn) -> Result<Counted, Problem>
         Count::Counted(counted) => {
             if counted.would_have_been_refused().is_some() {
                 tracing::info!(user = %who.account, "An upload would have been refused");
+                app.refusals.count(NAME, "user", true);
             }
             Ok(counted)
         }
-        Count::Full(limit) => Err(full(&limit)),
+        Count::Full(limit) => {
+            app.refusals.count(NAME, "user", false);
+            Err(full(&limit))
+        }
     }
 }
 
@@ -29,7 +35,7 @@ pub(super) async fn count(app: &App, who: &SignedIn) -> Result<Counted, Problem>
 fn window(app: &App) -> Window {
     let uploads = u32::try_from(app.in_force.number(&upload_window::UPLOADS)).unwrap_or(u32::MAX);
     let length = app.in_force.seconds(&upload_window::SECONDS);
-    Window::new("upload_window", uploads, length)
+    Window::new(NAME, uploads, length)
         .shadow(app.in_force.mode(&upload_window::MODE) == Mode::Shadow)
 }
 

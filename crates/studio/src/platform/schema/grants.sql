@@ -14,6 +14,7 @@ grant select, insert, delete on studio.plugin to {role};
 grant update (size_bytes, sha256, completed_at) on studio.plugin to {role};
 grant select, insert on studio.plugin_chunk to {role};
 grant select, insert, update on studio.setting to {role};
+grant select, insert, update, delete on studio.refusal_count, studio.refusal_flush to {role};
 grant select, insert on studio.audit_event to {role};
 -- The trail is append-only but for its outcomes.
 grant update (outcome, bound, row_count, finished_at) on studio.audit_event to {role};
