@@ -330,6 +330,26 @@ async fn the_sixth_upload_of_an_hour_is_refused_on_every_replica() {
 }
 
 #[tokio::test]
+async fn the_window_is_a_setting_and_in_shadow_it_refuses_nothing() {
+    let bed = Bed::new().await;
+    bed.accounts().await;
+    bed.setting("upload_window.uploads", "1").await;
+    bed.setting("upload_window.seconds", "60").await;
+    bed.setting("upload_window.mode", "shadow").await;
+    let shadow = bed.replica().await;
+    let here = shadow.sign_in("administrator").await;
+    for _ in 0..3 {
+        assert_eq!(upload(&here, content(10)).await.status, StatusCode::CREATED);
+    }
+    bed.setting("upload_window.mode", "enforce").await;
+    let enforcing = bed.replica().await;
+    let there = here.at(&enforcing);
+    let refused = upload(&there, content(10)).await;
+    assert_eq!(refused.problem(), "too-many-uploads");
+    assert_eq!(refused.headers["ratelimit-policy"], "\"upload_window\";q=1;w=60");
+}
+
+#[tokio::test]
 async fn a_replica_that_shuts_down_gives_the_count_back() {
     let bed = Bed::new().await;
     bed.accounts().await;
