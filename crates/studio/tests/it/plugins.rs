@@ -224,7 +224,7 @@ async fn an_upload_that_stands_still_holds_nothing_and_is_stopped() {
     bed.accounts().await;
     let replica = bed
         .replica_with(&[
-            ("STUDIO_HTTP_UPLOAD_STALL_SECONDS", "4"),
+            ("STUDIO_HTTP_UPLOAD_STALL_SECONDS", "10"),
             ("STUDIO_DATABASE_MAIN_POOL", "2"),
         ])
         .await;
