@@ -16,6 +16,7 @@ mod demo;
 mod export;
 mod history;
 mod limits_away;
+mod plans;
 mod plugins;
 mod routes;
 mod shutdown;

@@ -5,7 +5,6 @@ use http::{HeaderName, HeaderValue, StatusCode, header};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::SET_PASSWORD;
 use crate::app::App;
 use crate::platform::access::SignedIn;
 use crate::platform::account::{self, AccountName};
@@ -25,7 +24,7 @@ pub(super) struct Passwords {
     new_password: String,
 }
 
-/// Changes your own password. All your sessions end but this one, which goes on under a new id. Your tokens go on.
+/// Changes your own password. The old one is checked, and its failures are throttled, as at the sign-in. All your sessions end but this one, which goes on under a new id. Your tokens go on.
 #[utoipa::path(
     post,
     path = "/api/v1/me/password",
@@ -56,11 +55,9 @@ pub(super) async fn change(
 
     let mut connection = app.pools.main().await?;
     let transaction = connection.transaction().await?;
-    let statement = transaction.prepare_cached(SET_PASSWORD).await?;
     let old = Some(account.password_hash());
     // Somebody else was quicker: what was checked is no longer the password.
-    transaction
-        .query_opt(&statement, &[&account.id, &hash, &old])
+    account::set_password(&*transaction, account.id, &hash, old)
         .await?
         .ok_or_else(wrong_password)?;
     let sessions = session::end_all(&*transaction, account.id).await?;
