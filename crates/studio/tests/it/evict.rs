@@ -11,23 +11,23 @@ use crate::bed::{Answer, Bed, LARGE, PATIENCE, Replica, Session};
 use crate::sql_console::{ENDLESS, question};
 
 /// Two replicas: where the operator works, and where the administrator looks on.
-struct Two {
+struct Installation {
     bed: Bed,
     one: Replica,
     operator: Session,
     administrator: Session,
     /// Kept: it serves the administrator.
-    _two: Replica,
+    _other: Replica,
 }
 
-impl Two {
+impl Installation {
     async fn new() -> Self {
         let bed = Bed::new().await;
         bed.accounts().await;
         let (one, two) = (bed.replica().await, bed.replica().await);
         let operator = one.sign_in("operator").await;
         let administrator = two.sign_in("administrator").await;
-        Self { bed, one, operator, administrator, _two: two }
+        Self { bed, one, operator, administrator, _other: two }
     }
 
     /// The only permit that is held, as the other replica shows it.
@@ -87,18 +87,18 @@ async fn look(limits: &Client, studio: &TestDatabase) -> (i64, i64) {
 
 #[tokio::test]
 async fn a_query_ends_in_the_database_before_its_permit_is_free_and_both_are_told() {
-    let two = Two::new().await;
-    let limits = two.bed.limits.client().await;
-    let query = tokio::spawn(answer(question(&two.operator, ENDLESS)));
+    let installation = Installation::new().await;
+    let limits = installation.bed.limits.client().await;
+    let query = tokio::spawn(answer(question(&installation.operator, ENDLESS)));
     wait_until("the query to run under its permit", PATIENCE, || async {
-        look(&limits, &two.bed.studio).await == (1, 1)
+        look(&limits, &installation.bed.studio).await == (1, 1)
     })
     .await;
-    let holder = two.holder().await;
-    let (administrator, address) = (two.administrator.clone(), address(&holder));
+    let holder = installation.holder().await;
+    let (administrator, address) = (installation.administrator.clone(), address(&holder));
     let evicting = tokio::spawn(async move { administrator.delete(&address).await });
     wait_until("the permit to be free", PATIENCE, || async {
-        let (permits, active) = look(&limits, &two.bed.studio).await;
+        let (permits, active) = look(&limits, &installation.bed.studio).await;
         assert!(permits >= active, "a permit was free while its query ran");
         permits == 0
     })
@@ -108,29 +108,33 @@ async fn a_query_ends_in_the_database_before_its_permit_is_free_and_both_are_tol
     let stopped = query.await.unwrap();
     assert_eq!(stopped.status, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(stopped.problem(), "query-stopped");
-    let (outcome, why, ..) = two.trail("sql.query").await;
+    let (outcome, why, ..) = installation.trail("sql.query").await;
     assert_eq!((outcome.as_str(), why.as_deref()), ("failed", Some("stopped by administrator")));
-    let (outcome, _, _, detail) = two.trail("permit.evict").await;
+    let (outcome, _, _, detail) = installation.trail("permit.evict").await;
     assert_eq!(outcome, "complete");
     assert_eq!((&detail["actor"], &detail["name"]), (&json!("administrator"), &json!("operator")));
     for member in ["endpoint", "user", "replica"] {
         assert_eq!(detail[member], holder[member], "{member}");
     }
     // Ended once: there is no such permit any more.
-    assert_eq!(two.administrator.delete(&self::address(&holder)).await.problem(), "not-found");
+    assert_eq!(
+        installation.administrator.delete(&self::address(&holder)).await.problem(),
+        "not-found"
+    );
 }
 
 #[tokio::test]
 async fn an_export_whose_client_does_not_read_ends_as_a_broken_file() {
-    let two = Two::new().await;
-    two.bed.large_events().await;
-    let response = two.operator.request(Method::GET, "/api/v1/audit/export").send().await.unwrap();
+    let installation = Installation::new().await;
+    installation.bed.large_events().await;
+    let response =
+        installation.operator.request(Method::GET, "/api/v1/audit/export").send().await.unwrap();
     assert_eq!(response.status(), StatusCode::OK);
-    let holder = two.holder().await;
-    let evicted = two.administrator.delete(&address(&holder)).await;
+    let holder = installation.holder().await;
+    let evicted = installation.administrator.delete(&address(&holder)).await;
     assert_eq!(evicted.status, StatusCode::NO_CONTENT, "{}", evicted.text());
-    assert_eq!(two.administrator.get("/api/v1/limits").await.json()["holders"], json!([]));
-    let (outcome, why, rows, _) = two.trail("audit.export").await;
+    assert_eq!(installation.administrator.get("/api/v1/limits").await.json()["holders"], json!([]));
+    let (outcome, why, rows, _) = installation.trail("audit.export").await;
     assert_eq!((outcome.as_str(), why.as_deref()), ("failed", Some("stopped by administrator")));
     assert!(rows.unwrap() < LARGE, "{rows:?}");
     assert!(response.bytes().await.is_err(), "no reader can take it for a whole file");
@@ -138,19 +142,20 @@ async fn an_export_whose_client_does_not_read_ends_as_a_broken_file() {
 
 #[tokio::test]
 async fn two_administrators_who_end_one_request_at_once_are_both_told_that_it_ended() {
-    let two = Two::new().await;
-    let three = two.bed.replica().await;
-    let (limits, client) = (two.bed.limits.client().await, two.bed.client().await);
-    let query = tokio::spawn(answer(question(&two.operator, ENDLESS)));
+    let installation = Installation::new().await;
+    let three = installation.bed.replica().await;
+    let (limits, client) =
+        (installation.bed.limits.client().await, installation.bed.client().await);
+    let query = tokio::spawn(answer(question(&installation.operator, ENDLESS)));
     wait_until("the query to run under its permit", PATIENCE, || async {
-        look(&limits, &two.bed.studio).await == (1, 1)
+        look(&limits, &installation.bed.studio).await == (1, 1)
     })
     .await;
-    let address = address(&two.holder().await);
+    let address = address(&installation.holder().await);
     let other = three.sign_in("administrator").await;
     // The replica hears of neither before both have asked.
-    two.one.process.pause().await;
-    let evicting = [two.administrator.clone(), other].map(|session| {
+    installation.one.process.pause().await;
+    let evicting = [installation.administrator.clone(), other].map(|session| {
         let address = address.clone();
         tokio::spawn(async move { session.delete(&address).await })
     });
@@ -162,30 +167,30 @@ async fn two_administrators_who_end_one_request_at_once_are_both_told_that_it_en
             && limits.query(asked, &[]).await.unwrap().len() == 1
     })
     .await;
-    two.one.process.resume();
+    installation.one.process.resume();
     for evicting in evicting {
         let evicted = evicting.await.unwrap();
         assert_eq!(evicted.status, StatusCode::NO_CONTENT, "{}", evicted.text());
     }
     assert_eq!(query.await.unwrap().problem(), "query-stopped");
-    assert_eq!(look(&limits, &two.bed.studio).await, (0, 0));
+    assert_eq!(look(&limits, &installation.bed.studio).await, (0, 0));
 }
 
 #[tokio::test]
 async fn the_permit_of_a_killed_replica_is_not_freed_and_the_answer_says_why() {
-    let two = Two::new().await;
-    let limits = two.bed.limits.client().await;
-    let query = tokio::spawn(question(&two.operator, ENDLESS).send());
+    let installation = Installation::new().await;
+    let limits = installation.bed.limits.client().await;
+    let query = tokio::spawn(question(&installation.operator, ENDLESS).send());
     wait_until("the query to run under its permit", PATIENCE, || async {
-        look(&limits, &two.bed.studio).await == (1, 1)
+        look(&limits, &installation.bed.studio).await == (1, 1)
     })
     .await;
-    let holder = two.holder().await;
-    two.one.process.kill_9();
+    let holder = installation.holder().await;
+    installation.one.process.kill_9();
     assert!(query.await.unwrap().is_err());
     let lease = "select permit, ends_at::text from limits.live_permit";
     let before = limits.query_one(lease, &[]).await.unwrap();
-    let answer = two.administrator.delete(&address(&holder)).await;
+    let answer = installation.administrator.delete(&address(&holder)).await;
     assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE, "{}", answer.text());
     assert_eq!(answer.problem(), "permit-still-held");
     let problem = answer.json();
@@ -196,36 +201,40 @@ async fn the_permit_of_a_killed_replica_is_not_freed_and_the_answer_says_why() {
     let after = limits.query_one(lease, &[]).await.unwrap();
     assert_eq!(before.get::<_, Uuid>(0), after.get::<_, Uuid>(0));
     assert_eq!(before.get::<_, String>(1), after.get::<_, String>(1));
-    let (outcome, why, ..) = two.trail("permit.evict").await;
+    let (outcome, why, ..) = installation.trail("permit.evict").await;
     assert_eq!((outcome.as_str(), why.as_deref()), ("failed", Some("still held")));
 }
 
 #[tokio::test]
 async fn who_may_not_evict_or_names_nothing_changes_nothing() {
-    let two = Two::new().await;
-    let limits = two.bed.limits.client().await;
-    let query = tokio::spawn(answer(question(&two.operator, ENDLESS)));
+    let installation = Installation::new().await;
+    let limits = installation.bed.limits.client().await;
+    let query = tokio::spawn(answer(question(&installation.operator, ENDLESS)));
     wait_until("the query to run under its permit", PATIENCE, || async {
-        look(&limits, &two.bed.studio).await == (1, 1)
+        look(&limits, &installation.bed.studio).await == (1, 1)
     })
     .await;
-    let address = address(&two.holder().await);
-    let refused = two.operator.delete(&address).await;
+    let address = address(&installation.holder().await);
+    let refused = installation.operator.delete(&address).await;
     assert_eq!((refused.status, refused.problem().as_str()), (StatusCode::FORBIDDEN, "forbidden"));
     let secret =
-        two.bed.token("administrator", &Permission::ALL.map(|permission| permission.name())).await;
-    let refused = two.one.with_token(&secret).delete(&address).await;
+        installation.bed.token("administrator", &Permission::ALL.map(Permission::name)).await;
+    let refused = installation.one.with_token(&secret).delete(&address).await;
     assert_eq!(
         (refused.status, refused.problem().as_str()),
         (StatusCode::FORBIDDEN, "session-required")
     );
     for nothing in [Uuid::now_v7().to_string(), Uuid::nil().to_string(), "7".to_owned()] {
-        let answer = two.administrator.delete(&format!("/api/v1/limits/permits/{nothing}")).await;
+        let answer =
+            installation.administrator.delete(&format!("/api/v1/limits/permits/{nothing}")).await;
         assert_eq!(
             (answer.status, answer.problem().as_str()),
             (StatusCode::NOT_FOUND, "not-found")
         );
     }
-    assert_eq!((two.acts().await, look(&limits, &two.bed.studio).await), (0, (1, 1)));
+    assert_eq!(
+        (installation.acts().await, look(&limits, &installation.bed.studio).await),
+        (0, (1, 1))
+    );
     query.abort();
 }

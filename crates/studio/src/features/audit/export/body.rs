@@ -115,3 +115,42 @@ impl Body for ExportBody {
         self.progress.is_whole()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt as _;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+
+    fn last() -> Piece {
+        Piece { bytes: Bytes::from_static(b"the mark"), rows: 2, is_last: true }
+    }
+
+    fn body() -> (mpsc::Sender<Piece>, Arc<Progress>, ExportBody) {
+        let (sender, pieces) = mpsc::channel(1);
+        let progress = Arc::new(Progress::default());
+        let left = CancellationToken::new().drop_guard();
+        (sender, Arc::clone(&progress), ExportBody::new(pieces, progress, left))
+    }
+
+    #[tokio::test]
+    async fn a_mark_that_waits_does_not_leave_once_the_file_is_broken_off() {
+        let (sender, progress, mut body) = body();
+        sender.send(last()).await.unwrap();
+        assert!(progress.break_off());
+        drop(sender);
+        assert!(body.frame().await.unwrap().is_err());
+        assert_eq!((progress.rows(), progress.is_whole()), (0, false));
+    }
+
+    #[tokio::test]
+    async fn a_file_whose_mark_has_left_cannot_be_broken_off() {
+        let (sender, progress, mut body) = body();
+        sender.send(last()).await.unwrap();
+        assert!(body.frame().await.unwrap().is_ok());
+        assert!(!progress.break_off());
+        assert!(body.frame().await.is_none());
+        assert_eq!((progress.rows(), progress.is_whole()), (2, true));
+    }
+}
