@@ -13,6 +13,7 @@ mod api_requests;
 mod bed;
 mod commands;
 mod demo;
+mod evict;
 mod export;
 mod history;
 mod limits_away;

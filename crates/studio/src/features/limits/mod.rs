@@ -1,4 +1,6 @@
-//! Limits in force, and who holds permits.
+//! Limits in force, who holds permits, and ending what they run.
+
+mod evict;
 
 use axum::Json;
 use axum::extract::State;
@@ -16,7 +18,12 @@ const HOLDERS: usize = 1_000;
 /// The routes of this feature.
 pub fn routes() -> Vec<Route> {
     let cost = Cost::Cheap { rows: 2_000, bytes: 512 << 10 };
-    vec![Route::new(Access::SignedIn, cost, routes!(limits))]
+    // Reads a row a permit.
+    let evict = Cost::Cheap { rows: 2_000, bytes: 4 << 10 };
+    vec![
+        Route::new(Access::SignedIn, cost, routes!(limits)),
+        Route::new(Access::SessionNeeds(Permission::LimitsEvict), evict, routes!(evict::evict)),
+    ]
 }
 
 /// Limits and their use over all replicas, as one moment showed them.

@@ -49,11 +49,13 @@ pub enum Action {
     PluginUpload,
     /// A plugin was deleted.
     PluginDelete,
+    /// Another's heavy request was stopped.
+    PermitEvict,
 }
 
 impl Action {
     /// All actions.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::SignIn,
         Self::SignOut,
         Self::AccountCreate,
@@ -66,6 +68,7 @@ impl Action {
         Self::AccountPassword,
         Self::PluginUpload,
         Self::PluginDelete,
+        Self::PermitEvict,
     ];
 
     /// The name kept in the trail.
@@ -83,6 +86,7 @@ impl Action {
             Self::AccountPassword => "account.password",
             Self::PluginUpload => "plugin.upload",
             Self::PluginDelete => "plugin.delete",
+            Self::PermitEvict => "permit.evict",
         }
     }
 }

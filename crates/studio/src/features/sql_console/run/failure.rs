@@ -5,6 +5,7 @@ use http::StatusCode;
 use crate::features::sql_console::bounds::{COLUMNS_MAX, ENDPOINT};
 use crate::platform::audit::{Bound, Outcome};
 use crate::platform::problem::Problem;
+use crate::platform::work::STOPPED_BY_ADMINISTRATOR;
 
 /// Why a query has no answer.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub(crate) enum Failure {
     TimeBound,
     /// Stopped because its client left, or because this replica shuts down.
     ClientLeft,
+    /// Stopped by an administrator, through its permit.
+    Evicted,
     /// Stopped in the database.
     Stopped,
     /// The database cannot be reached or has no room.
@@ -59,6 +62,7 @@ impl Failure {
             Self::TimeBound => return Outcome::Partial { bound: Bound::Time, rows: 0 },
             Self::Author { .. } | Self::TooManyColumns(_) | Self::Refused { .. } => "invalid-sql",
             Self::TooLarge => "too-large",
+            Self::Evicted => STOPPED_BY_ADMINISTRATOR,
             Self::Stopped => "stopped",
             Self::Unavailable(_) => "database",
             Self::Internal(_) => "internal",
@@ -91,11 +95,7 @@ impl From<Failure> for Problem {
                 "draining",
                 "This replica is shutting down",
             ),
-            Failure::Stopped => Self::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "query-stopped",
-                "The query was stopped in the database",
-            ),
+            Failure::Evicted | Failure::Stopped => Self::query_stopped(),
             Failure::Unavailable(cause) => Self::database_unavailable(&cause),
             Failure::Internal(cause) => Self::internal(&cause),
         }
