@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::App;
 use crate::platform::access::{SignedIn, SignedInBy};
+use crate::platform::heavy::Endpoint;
 use crate::platform::problem::Problem;
 use crate::platform::request::RequestId;
 use crate::platform::route::{Access, Cost, Route};
@@ -32,16 +33,27 @@ static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub(super) struct Guard {
     app: App,
     access: Access,
+    /// Whose bound in force is part of the time limit.
+    endpoint: Option<&'static Endpoint>,
+    /// The route's time limit.
     time: Duration,
 }
 
 impl Guard {
     pub(super) fn new(app: App, route: &Route) -> Self {
-        let time = match route.cost {
-            Cost::Heavy(endpoint) => endpoint.time_bound() + HEAVY_MARGIN,
-            Cost::Cheap { .. } => CHEAP_TIME,
+        let endpoint = match route.cost {
+            Cost::Heavy(endpoint) => Some(endpoint),
+            Cost::Cheap { .. } => None,
         };
-        Self { app, access: route.access, time }
+        Self { app, access: route.access, endpoint, time: CHEAP_TIME }
+    }
+
+    /// The guard of one request: the route's time limit follows the bound in force.
+    fn for_this_request(mut self) -> Self {
+        if let Some(endpoint) = self.endpoint {
+            self.time = self.app.in_force.endpoint(endpoint).time_bound() + HEAVY_MARGIN;
+        }
+        self
     }
 
     async fn admit(&self, request: &mut Request) -> Result<(), Problem> {
@@ -105,6 +117,7 @@ pub(super) async fn check(
     mut request: Request,
     next: Next,
 ) -> Response {
+    let guard = guard.for_this_request();
     let answer = async {
         match guard.admit(&mut request).await {
             Ok(()) => next.run(request).await,

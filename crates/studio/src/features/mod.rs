@@ -5,6 +5,7 @@ pub mod health;
 pub mod limits;
 pub mod problems;
 pub mod replicas;
+pub mod settings;
 pub mod sign_in;
 pub mod sql_console;
 pub mod tokens;
@@ -20,6 +21,7 @@ pub fn routes() -> Vec<Route> {
         users::routes(),
         audit::routes(),
         sql_console::routes(),
+        settings::routes(),
         limits::routes(),
         replicas::routes(),
         health::routes(),

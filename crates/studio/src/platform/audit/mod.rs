@@ -49,11 +49,13 @@ pub enum Action {
     PluginUpload,
     /// A plugin was deleted.
     PluginDelete,
+    /// Settings were changed at run time.
+    SettingsChange,
 }
 
 impl Action {
     /// All actions.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::SignIn,
         Self::SignOut,
         Self::AccountCreate,
@@ -66,6 +68,7 @@ impl Action {
         Self::AccountPassword,
         Self::PluginUpload,
         Self::PluginDelete,
+        Self::SettingsChange,
     ];
 
     /// The name kept in the trail.
@@ -83,6 +86,7 @@ impl Action {
             Self::AccountPassword => "account.password",
             Self::PluginUpload => "plugin.upload",
             Self::PluginDelete => "plugin.delete",
+            Self::SettingsChange => "settings.change",
         }
     }
 }
