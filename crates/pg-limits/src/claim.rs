@@ -123,33 +123,48 @@ impl Inner {
         match outcome {
             "granted" => {
                 let lapses_at = claimed_at + endpoint.time_bound() + inner.config.margin;
-                let release = Release::new(
-                    permit,
-                    row.try_get("scope").map_err(failed)?,
-                    row.try_get("slot").map_err(failed)?,
-                    lapses_at,
-                );
-                Ok(Claim::Granted(Permit::new(Arc::clone(inner), endpoint, claimed_at, release)))
+                let scope = row.try_get("scope").map_err(failed)?;
+                let slot = row.try_get("slot").map_err(failed)?;
+                let release = Release::new(permit, scope, slot, lapses_at);
+                let shadow = inner.read_refusal(row, Scope::User, &endpoint).map_err(failed)?;
+                Ok(Claim::Granted(Permit::new(
+                    Arc::clone(inner),
+                    endpoint,
+                    claimed_at,
+                    release,
+                    shadow,
+                )))
             }
             "refused" => {
                 let scope: &str = row.try_get("scope").map_err(failed)?;
-                let limit: i32 = row.try_get("cap").map_err(failed)?;
-                let live: i32 = row.try_get("live").map_err(failed)?;
-                let earliest_ms: Option<i64> = row.try_get("earliest_ms").map_err(failed)?;
-                let retry_after = earliest_ms.map(|ms| {
-                    let earliest = Duration::from_millis(u64::try_from(ms).unwrap_or(0));
-                    inner.holds.retry_after(endpoint.name(), earliest)
-                });
-                Ok(Claim::Refused(Refusal {
-                    endpoint: endpoint.name(),
-                    scope: if scope == "user" { Scope::User } else { Scope::Installation },
-                    limit: u32::try_from(limit).unwrap_or(0),
-                    live: u32::try_from(live).unwrap_or(0),
-                    retry_after,
-                }))
+                let scope = if scope == "user" { Scope::User } else { Scope::Installation };
+                let refusal = inner.read_refusal(row, scope, &endpoint).map_err(failed)?;
+                refusal.map(Claim::Refused).ok_or(LimitsError::Undecided)
             }
             _ => Err(LimitsError::Undecided),
         }
+    }
+
+    /// The refusal of an answer, or the one that shadow mode held back; none where no cap is named.
+    fn read_refusal(
+        &self,
+        row: &Row,
+        scope: Scope,
+        endpoint: &Endpoint,
+    ) -> Result<Option<Refusal>, tokio_postgres::Error> {
+        let Some(limit) = row.try_get::<_, Option<i32>>("cap")? else { return Ok(None) };
+        let live: Option<i32> = row.try_get("live")?;
+        let earliest_ms: Option<i64> = row.try_get("earliest_ms")?;
+        Ok(Some(Refusal {
+            endpoint: endpoint.name(),
+            scope,
+            limit: u32::try_from(limit).unwrap_or(0),
+            live: live.and_then(|live| u32::try_from(live).ok()).unwrap_or(0),
+            retry_after: earliest_ms.map(|ms| {
+                let earliest = Duration::from_millis(u64::try_from(ms).unwrap_or(0));
+                self.holds.retry_after(endpoint.name(), earliest)
+            }),
+        }))
     }
 
     /// Hands a claim of unknown outcome to a task that finds out, and gives back what it finds.

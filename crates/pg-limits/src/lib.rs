@@ -33,6 +33,8 @@ mod turns;
 mod window;
 
 #[cfg(feature = "tower")]
+mod admitted_body;
+#[cfg(feature = "tower")]
 mod body;
 #[cfg(feature = "tower")]
 mod layer;
@@ -56,6 +58,8 @@ pub use registry::ReplicaState;
 pub use throttle::{Attempt, Attempted, Throttle, Throttled};
 pub use window::{LimitReached, Window, WindowState};
 
+#[cfg(feature = "tower")]
+pub use admitted_body::AdmittedBody;
 #[cfg(feature = "tower")]
 pub use body::PermitBody;
 #[cfg(feature = "tower")]

@@ -78,14 +78,18 @@ impl Connection {
         self.client.prepare_typed(&sql.text(&self.schema), sql.types).await
     }
 
+    fn prepared(&self, sql: &Sql) -> Option<&Statement> {
+        let known = statements::OF_REQUESTS.iter().position(|known| std::ptr::eq(*known, sql));
+        known.and_then(|index| self.prepared.get(index))
+    }
+
     /// Runs a statement in one round trip, and takes its only row.
     pub(crate) async fn query_one(
         &self,
         sql: &Sql,
         params: Params<'_>,
     ) -> Result<Row, tokio_postgres::Error> {
-        let known = statements::OF_REQUESTS.iter().position(|known| std::ptr::eq(*known, sql));
-        if let Some(statement) = known.and_then(|index| self.prepared.get(index)) {
+        if let Some(statement) = self.prepared(sql) {
             return self.client.query_one(statement, params).await;
         }
         let typed: Vec<_> = params.iter().copied().zip(sql.types.iter().cloned()).collect();
@@ -97,6 +101,9 @@ impl Connection {
         sql: &Sql,
         params: Params<'_>,
     ) -> Result<Vec<Row>, tokio_postgres::Error> {
+        if let Some(statement) = self.prepared(sql) {
+            return self.client.query(statement, params).await;
+        }
         let typed: Vec<_> = params.iter().copied().zip(sql.types.iter().cloned()).collect();
         self.client.query_typed(&sql.text(&self.schema), &typed).await
     }

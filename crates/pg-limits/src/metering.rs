@@ -12,6 +12,7 @@ use crate::permit::Scope;
 /// Counts what a claim came to: `pg_limits_claims_total{endpoint, outcome}`.
 pub(crate) fn claim(endpoint: &'static str, outcome: &Result<Claim, LimitsError>) {
     let outcome = match outcome {
+        Ok(Claim::Granted(permit)) if permit.would_have_been_refused().is_some() => "shadow_user",
         Ok(Claim::Granted(_)) => "granted",
         Ok(Claim::Refused(refusal)) => match refusal.scope {
             Scope::User => "refused_user",

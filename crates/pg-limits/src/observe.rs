@@ -20,6 +20,8 @@ pub struct CapInForce {
     pub set: Option<u32>,
     /// What claims count against.
     pub in_force: u32,
+    /// Whether it is in shadow mode, and refuses nothing.
+    pub is_shadow: bool,
 }
 
 /// A live permit.
@@ -85,6 +87,7 @@ impl HeavyRequests {
                     name: row.try_get("name")?,
                     set: row.try_get::<_, Option<i32>>("cap_set")?.map(cap),
                     in_force: cap(row.try_get("in_force")?),
+                    is_shadow: row.try_get("is_shadow")?,
                 })
             })
             .collect::<Result<_, _>>()
@@ -105,6 +108,27 @@ impl HeavyRequests {
     pub async fn set_cap(&self, name: &str, cap: Option<u32>) -> Result<(), LimitsError> {
         let cap = cap.map(|cap| i32::try_from(cap).unwrap_or(i32::MAX));
         self.inner.lines.query(&statements::SET_CAP, &[&name, &cap]).await?;
+        Ok(())
+    }
+
+    /// Puts the cap of an endpoint into shadow mode on all replicas, or back in force. In shadow
+    /// mode a user's own cap refuses nothing, and a permit beyond it says so
+    /// ([`crate::Permit::would_have_been_refused`]); the installation's cap, and the half of it that
+    /// one user may hold, go on refusing. Holds for every claim that begins after the call.
+    ///
+    /// # Errors
+    ///
+    /// [`LimitsError::Config`] for `installation`, which has no shadow mode; else when the limits'
+    /// database cannot be asked.
+    ///
+    /// # Cancel safety
+    ///
+    /// The mode may or may not be set; setting it again is harmless.
+    pub async fn set_shadow(&self, name: &str, is_shadow: bool) -> Result<(), LimitsError> {
+        if is_shadow && name == "installation" {
+            return Err(LimitsError::Config("`installation` has no shadow mode".to_owned()));
+        }
+        self.inner.lines.query(&statements::SET_SHADOW, &[&name, &is_shadow]).await?;
         Ok(())
     }
 

@@ -74,6 +74,7 @@ pub struct Permit {
     claimed_at: BootInstant,
     /// Taken by the release, whichever way it comes about.
     release: Option<Release>,
+    shadow: Option<Refusal>,
 }
 
 impl fmt::Debug for Permit {
@@ -91,9 +92,10 @@ impl Permit {
         endpoint: Endpoint,
         claimed_at: BootInstant,
         release: Release,
+        shadow: Option<Refusal>,
     ) -> Self {
         metering::grant(endpoint.name());
-        Self { inner, endpoint, claimed_at, release: Some(release) }
+        Self { inner, endpoint, claimed_at, release: Some(release), shadow }
     }
 
     /// The id of the permit's row.
@@ -104,6 +106,12 @@ impl Permit {
     /// The endpoint it was claimed for.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
+    }
+
+    /// The refusal that the endpoint's shadow mode held back: the user's cap was reached when this
+    /// permit was granted. It says nothing of when to come back.
+    pub fn would_have_been_refused(&self) -> Option<&Refusal> {
+        self.shadow.as_ref()
     }
 
     /// When the work must have ended, by a clock that goes on while the process is stopped. Set

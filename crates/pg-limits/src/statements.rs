@@ -58,6 +58,7 @@ sql!(READY_REPLICAS, "ready_replicas.sql", []);
 sql!(REPAIR, "repair.sql", []);
 sql!(SWEEP, "sweep.sql", [Type::INT4]);
 sql!(SET_CAP, "set_cap.sql", [Type::TEXT, Type::INT4]);
+sql!(SET_SHADOW, "set_shadow.sql", [Type::TEXT, Type::BOOL]);
 sql!(CAPS, "caps.sql", []);
 sql!(HOLDERS, "holders.sql", []);
 sql!(REPLICAS, "replicas.sql", []);
@@ -97,4 +98,4 @@ sql!(
 );
 
 /// The statements of requests: prepared once a connection, where statements may be prepared.
-pub(crate) static OF_REQUESTS: [&Sql; 4] = [&CLAIM, &RELEASE, &COUNT, &ENTER];
+pub(crate) static OF_REQUESTS: [&Sql; 5] = [&CLAIM, &RELEASE, &COUNT, &ENTER, &ATTEMPT];

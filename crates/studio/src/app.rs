@@ -1,5 +1,6 @@
 //! The application: its shared state, and the router built from the route table.
 
+mod cors;
 mod guard;
 
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tower_http::cors::CorsLayer;
 use utoipa::OpenApi as _;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
 use uuid::Uuid;
@@ -51,6 +53,8 @@ pub struct App {
     pub passwords: Arc<PasswordChecks>,
     /// Which tokens were lately noted as used.
     pub token_uses: token::UsesNoted,
+    /// What pages of other origins may do.
+    cors: Option<CorsLayer>,
     /// Work that outlives its handler; awaited at shutdown.
     pub tasks: TaskTracker,
     /// Cancelled when this replica begins to shut down.
@@ -76,6 +80,7 @@ impl App {
         let replica = heavy.replica();
         Ok(Self {
             audit: AuditTrail::new(pools.clone(), tasks.clone(), replica),
+            cors: cors::layer(&settings.http)?,
             settings: Arc::new(settings),
             pools,
             heavy,
@@ -101,13 +106,18 @@ impl App {
             router = router.routes(route.methods.map(|methods| methods.route_layer(layer)));
         }
         let (router, _) = router.split_for_parts();
-        router
+        let router = router
             .fallback(guard::nothing_here)
             .method_not_allowed_fallback(guard::wrong_method)
             .layer(DefaultBodyLimit::max(BODY_BYTES))
             .layer(tower_http::catch_panic::CatchPanicLayer::custom(guard::panicked))
-            .layer(axum::middleware::from_fn(guard::around))
-            .with_state(self.clone())
+            .layer(axum::middleware::from_fn(guard::around));
+        // Outermost: a page of another origin may read a refusal too, and its preflight costs nothing.
+        let router = match &self.cors {
+            Some(cors) => router.layer(cors.clone()),
+            None => router,
+        };
+        router.with_state(self.clone())
     }
 }
 

@@ -37,8 +37,13 @@ pub struct HttpSettings {
     /// The proxies whose `Forwarded` or `X-Forwarded-For` tells the client's address: addresses and networks, separated
     /// by commas. `STUDIO_HTTP_TRUSTED_PROXIES`, default none.
     pub trusted_proxies: TrustedProxies,
+    /// Origins whose pages may call the API by token, separated by commas, such as `https://ops.example.com`. Their
+    /// browsers send no session along. `STUDIO_HTTP_CORS_ORIGINS`, none unless set.
+    pub cors_origins: String,
     /// How long a replica that stops lets its requests finish, in seconds. `STUDIO_HTTP_DRAIN_SECONDS`, default 20.
     pub drain_seconds: u64,
+    /// How long an upload may stand still, in seconds. `STUDIO_HTTP_UPLOAD_STALL_SECONDS`, default 30.
+    pub upload_stall_seconds: u64,
 }
 
 impl Default for HttpSettings {
@@ -47,7 +52,9 @@ impl Default for HttpSettings {
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
             public_origin: None,
             trusted_proxies: TrustedProxies::default(),
+            cors_origins: String::new(),
             drain_seconds: 20,
+            upload_stall_seconds: 30,
         }
     }
 }
@@ -140,7 +147,9 @@ const VARIABLES: &[(&str, &str, &str, Kind)] = &[
     ("STUDIO_HTTP_LISTEN", "http", "listen", Kind::Text),
     ("STUDIO_HTTP_PUBLIC_ORIGIN", "http", "public_origin", Kind::Text),
     ("STUDIO_HTTP_TRUSTED_PROXIES", "http", "trusted_proxies", Kind::Text),
+    ("STUDIO_HTTP_CORS_ORIGINS", "http", "cors_origins", Kind::Text),
     ("STUDIO_HTTP_DRAIN_SECONDS", "http", "drain_seconds", Kind::Number),
+    ("STUDIO_HTTP_UPLOAD_STALL_SECONDS", "http", "upload_stall_seconds", Kind::Number),
     ("STUDIO_DATABASE_URL", "database", "url", Kind::Text),
     ("STUDIO_DATABASE_LIMITS_URL", "database", "limits_url", Kind::Text),
     ("STUDIO_DATABASE_MIGRATION_URL", "database", "migration_url", Kind::Text),

@@ -13,5 +13,6 @@ mod processes;
 mod rate_shares;
 mod registry;
 mod releases;
+mod shadow;
 mod throttle;
 mod windows;

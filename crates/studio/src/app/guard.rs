@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::time::{Duration, Instant};
 
+use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -12,12 +13,13 @@ use uuid::Uuid;
 
 use super::App;
 use crate::platform::access::{SignedIn, SignedInBy};
-use crate::platform::heavy::Endpoint;
+use crate::platform::api_requests;
+use crate::platform::heavy::{Admitted, Endpoint};
 use crate::platform::problem::Problem;
 use crate::platform::request::RequestId;
 use crate::platform::route::{Access, Cost, Route};
 use crate::platform::session::{self, SessionId};
-use crate::platform::token::{self, TokenId, TokenSecret};
+use crate::platform::token::{self, TokenSecret};
 
 /// The total time limit of a cheap request.
 const CHEAP_TIME: Duration = Duration::from_mins(1);
@@ -42,13 +44,14 @@ pub(super) struct Guard {
 impl Guard {
     pub(super) fn new(app: App, route: &Route) -> Self {
         let endpoint = match route.cost {
-            Cost::Heavy(endpoint) => Some(endpoint),
-            Cost::Cheap { .. } => None,
+            Cost::Heavy(endpoint) if route.time.is_none() => Some(endpoint),
+            Cost::Heavy(_) | Cost::Cheap { .. } => None,
         };
-        Self { app, access: route.access, endpoint, time: CHEAP_TIME }
+        let time = route.time.unwrap_or(CHEAP_TIME);
+        Self { app, access: route.access, endpoint, time }
     }
 
-    /// The guard of one request: the route's time limit follows the bound in force.
+    /// The guard of one request: the time limit of a heavy route follows the bound in force.
     fn for_this_request(mut self) -> Self {
         if let Some(endpoint) = self.endpoint {
             self.time = self.app.in_force.endpoint(endpoint).time_bound() + HEAVY_MARGIN;
@@ -56,19 +59,24 @@ impl Guard {
         self
     }
 
-    async fn admit(&self, request: &mut Request) -> Result<(), Problem> {
+    /// Whoever may go on; a request by token with its admission, which it keeps until its last byte.
+    async fn admit(&self, request: &mut Request) -> Result<Option<Admitted>, Problem> {
         if self.access == Access::Public {
-            return self.check_origin(request.method(), request.headers());
+            self.check_origin(request.method(), request.headers())?;
+            return Ok(None);
         }
         let request_id =
             request.extensions().get::<RequestId>().map_or_else(String::new, |id| id.0.clone());
         let who = self.authenticate(request.method(), request.headers(), &request_id).await?;
-        if let SignedInBy::Token(token) = who.by {
-            self.admit_token(&who, token).await?;
-        }
+        let admitted = match who.by {
+            SignedInBy::Token(token) => {
+                Some(api_requests::admit(&self.app, &who.user(), token, self.time).await?)
+            }
+            SignedInBy::Session => None,
+        };
         self.authorise(&who)?;
         request.extensions_mut().insert(who);
-        Ok(())
+        Ok(admitted)
     }
 
     /// Who asks. A token wins over a session that comes along, also when it is a bad one: whoever sends one means it.
@@ -86,12 +94,6 @@ impl Guard {
         let id = SessionId::of(headers, &self.app.settings.http)
             .ok_or_else(Problem::sign_in_required)?;
         session::find(&self.app, &id, request_id).await?.ok_or_else(Problem::sign_in_required)
-    }
-
-    /// What a token's request is counted by.
-    #[expect(clippy::unused_async, reason = "the limits on tokens are counted in the database")]
-    async fn admit_token(&self, _who: &SignedIn, _token: TokenId) -> Result<(), Problem> {
-        Ok(())
     }
 
     fn authorise(&self, who: &SignedIn) -> Result<(), Problem> {
@@ -120,7 +122,12 @@ pub(super) async fn check(
     let guard = guard.for_this_request();
     let answer = async {
         match guard.admit(&mut request).await {
-            Ok(()) => next.run(request).await,
+            Ok(None) => next.run(request).await,
+            Ok(Some(admitted)) => {
+                let mut response = next.run(request).await;
+                api_requests::tell(response.headers_mut(), admitted.windows());
+                response.map(|body| Body::new(admitted.guard(body)))
+            }
             Err(problem) => problem.into_response(),
         }
     };
@@ -149,7 +156,14 @@ pub(super) async fn around(mut request: Request, next: Next) -> Response {
     let mut response = next.run(request).instrument(span.clone()).await;
 
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        // Headers that layers in between have added stay: what a token has left, say.
+        let mut headers = std::mem::take(response.headers_mut());
+        headers.remove(header::CONTENT_LENGTH);
         response = span.in_scope(|| problem.respond(Some(&id)));
+        for (name, value) in response.headers() {
+            headers.insert(name.clone(), value.clone());
+        }
+        *response.headers_mut() = headers;
     }
     finish_headers(response.headers_mut(), &id);
     let status = response.status().as_u16();

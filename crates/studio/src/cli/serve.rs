@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::app::App;
+use crate::features::plugins;
 use crate::platform::bus::Channel;
 use crate::platform::heavy::{RELEASE_PATIENCE, ReplicaState};
 use crate::platform::listener::{Listener, Peer};
@@ -132,6 +133,7 @@ async fn housekeeping(app: App) {
         }
         session::delete_ended(&app).await.ok();
         token::delete_ended(&app).await.ok();
+        plugins::sweep(&app).await.ok();
         refusals::delete_old(&app.pools).await.ok();
     }
 }

@@ -3,6 +3,7 @@
 pub mod audit;
 pub mod health;
 pub mod limits;
+pub mod plugins;
 pub mod problems;
 pub mod replicas;
 pub mod settings;
@@ -21,6 +22,7 @@ pub fn routes() -> Vec<Route> {
         users::routes(),
         audit::routes(),
         sql_console::routes(),
+        plugins::routes(),
         settings::routes(),
         limits::routes(),
         replicas::routes(),

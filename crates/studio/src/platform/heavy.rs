@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 pub use pg_limits::{
-    Attempt, Attempted, BootInstant, CapInForce, Claim, Endpoint, HeavyRequests, LimitsError,
-    Permit, Refusal, ReplicaState, Scope, Throttle, Throttled,
+    Admitted, Attempt, Attempted, BootInstant, CapInForce, Claim, Count, Counted, Endpoint, Entry,
+    HeavyRequests, InFlight, LimitReached, LimitsError, Permit, Refusal, ReplicaState, Scope,
+    Throttle, Throttled, Window, WindowState,
 };
 
 use super::problem::Problem;
@@ -44,20 +45,31 @@ pub async fn connect(settings: &Settings, endpoints: &[Endpoint]) -> anyhow::Res
 pub async fn claim(app: &App, endpoint: &Endpoint, user: &str) -> Result<Permit, Problem> {
     let endpoint = app.in_force.endpoint(endpoint);
     match app.heavy.claim(&endpoint, user).await? {
-        Claim::Granted(permit) => Ok(permit),
+        Claim::Granted(permit) => {
+            if let Some(refusal) = permit.would_have_been_refused() {
+                app.refusals.count(refusal.endpoint, refusal.scope.as_str(), true);
+                log_refusal(user, refusal, true);
+            }
+            Ok(permit)
+        }
         Claim::Refused(refusal) => {
             app.refusals.count(refusal.endpoint, refusal.scope.as_str(), false);
-            if is_first_this_minute(user) {
-                tracing::info!(
-                    user,
-                    endpoint = refusal.endpoint,
-                    scope = refusal.scope.as_str(),
-                    limit = refusal.limit,
-                    "A heavy request was refused"
-                );
-            }
+            log_refusal(user, &refusal, false);
             Err(refusal.into())
         }
+    }
+}
+
+fn log_refusal(user: &str, refusal: &Refusal, is_shadow: bool) {
+    if is_first_this_minute(user) {
+        tracing::info!(
+            user,
+            endpoint = refusal.endpoint,
+            scope = refusal.scope.as_str(),
+            limit = refusal.limit,
+            is_shadow,
+            "A heavy request was refused, or would be without shadow mode"
+        );
     }
 }
 

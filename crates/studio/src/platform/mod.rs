@@ -2,6 +2,7 @@
 
 pub mod access;
 pub mod account;
+pub mod api_requests;
 pub mod audit;
 pub mod bus;
 pub mod client_address;

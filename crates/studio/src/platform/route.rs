@@ -1,6 +1,7 @@
 //! The route table: every route carries its cost and who may call it, and the application is built from it.
 
 use std::fmt;
+use std::time::Duration;
 
 use utoipa_axum::router::UtoipaMethodRouter;
 
@@ -60,12 +61,21 @@ pub struct Route {
     pub cost: Cost,
     /// Who may call it. Checked before the handler runs.
     pub access: Access,
+    /// The total time limit of a request, where it is not the usual one of its cost.
+    pub time: Option<Duration>,
 }
 
 impl Route {
     /// A route of the table.
     pub fn new(access: Access, cost: Cost, methods: UtoipaMethodRouter<App>) -> Self {
-        Self { methods, cost, access }
+        Self { methods, cost, access, time: None }
+    }
+
+    /// The same with a total time limit of its own.
+    #[must_use]
+    pub fn within(mut self, time: Duration) -> Self {
+        self.time = Some(time);
+        self
     }
 
     /// The paths and methods of this route, as documented.
@@ -96,6 +106,7 @@ impl fmt::Debug for Route {
             .field("operations", &self.operations())
             .field("cost", &self.cost)
             .field("access", &self.access)
+            .field("time", &self.time)
             .finish_non_exhaustive()
     }
 }

@@ -142,6 +142,15 @@ impl Bed {
         secret.expose().to_owned()
     }
 
+    /// Changes a setting behind the API's back. A replica that starts afterwards has it from its first request.
+    pub(crate) async fn setting(&self, name: &str, value: &str) {
+        self.client()
+            .await
+            .execute(include_str!("bed/setting.sql"), &[&name, &value])
+            .await
+            .unwrap();
+    }
+
     /// Creates one account of each role, named like it.
     pub(crate) async fn accounts(&self) {
         for role in Role::ALL {

@@ -9,12 +9,14 @@
 )]
 
 mod access;
+mod api_requests;
 mod bed;
 mod commands;
 mod demo;
 mod export;
 mod history;
 mod limits_away;
+mod plugins;
 mod routes;
 mod shutdown;
 mod sign_in;

@@ -66,7 +66,7 @@ impl KeptSettings {
             Kept::CapOf(name) => {
                 cap(name).map_or_else(table, |cap| Value::Number(cap.in_force.into()))
             }
-            Kept::ShadowOf(name) => cap(name).and_then(shadow_mode).map_or_else(table, Value::Mode),
+            Kept::ShadowOf(name) => cap(name).map_or_else(table, |cap| Value::Mode(mode_of(cap))),
         }
     }
 
@@ -79,8 +79,8 @@ impl KeptSettings {
                 Kept::Here => true,
                 Kept::CapOf(name) => cap(name).and_then(|cap| cap.set) == wanted.and_then(cap_of),
                 Kept::ShadowOf(name) => {
-                    let is = cap(name).and_then(shadow_mode);
-                    is.is_none_or(|mode| Value::Mode(mode) == wanted.unwrap_or(ENFORCE))
+                    let is = cap(name).map_or(ENFORCE, |cap| Value::Mode(mode_of(cap)));
+                    is == wanted.unwrap_or(ENFORCE)
                 }
             }
     }
@@ -112,21 +112,11 @@ pub(super) async fn write_to_limits(
         Kept::Here => Ok(()),
         Kept::CapOf(name) => heavy.set_cap(name, value.and_then(cap_of)).await,
         Kept::ShadowOf(name) => {
-            set_shadow(heavy, name, value == Some(Value::Mode(Mode::Shadow))).await
+            heavy.set_shadow(name, value == Some(Value::Mode(Mode::Shadow))).await
         }
     }
 }
 
-// WIRE ME when `HeavyRequests::set_shadow` and `CapInForce::is_shadow` have landed: these two functions, nothing else.
-fn shadow_mode(_cap: &CapInForce) -> Option<Mode> {
-    None
-}
-
-#[expect(clippy::unused_async, reason = "the limits' shadow modes have not landed yet")]
-async fn set_shadow(
-    _heavy: &HeavyRequests,
-    _name: &str,
-    _is_shadow: bool,
-) -> Result<(), LimitsError> {
-    Ok(())
+fn mode_of(cap: &CapInForce) -> Mode {
+    if cap.is_shadow { Mode::Shadow } else { Mode::Enforce }
 }

@@ -36,11 +36,13 @@ pub(super) async fn admit(
     match app.heavy.attempt(&keys).await? {
         Attempted::Admitted(attempt) => {
             if let Some(throttled) = attempt.would_be_throttled() {
+                app.refusals.count(LIMIT, scope(throttled), true);
                 tell(throttled, &network, "A sign-in would have been throttled");
             }
             Ok(attempt)
         }
         Attempted::Throttled(throttled) => {
+            app.refusals.count(LIMIT, scope(&throttled), false);
             tell(&throttled, &network, "A sign-in was throttled");
             Err(Problem::new(
                 StatusCode::TOO_MANY_REQUESTS,
@@ -49,6 +51,18 @@ pub(super) async fn admit(
             )
             .retry_after(throttled.retry_after))
         }
+    }
+}
+
+/// What refusals over time call the limit.
+const LIMIT: &str = "login_attempt";
+
+/// Whose limit it was.
+fn scope(throttled: &Throttled) -> &'static str {
+    match throttled.name {
+        "login_attempt_network" => "network",
+        "login_attempt_name" => "name",
+        _ => "name-in-network",
     }
 }
 

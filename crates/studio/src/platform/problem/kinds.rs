@@ -78,6 +78,26 @@ pub const KINDS: &[Kind] = &[
         "Make somebody else an administrator first.",
     ),
     kind(
+        "too-many-uploads",
+        "Too many uploads",
+        "`limit` is how many plugins a user uploads in `windowSeconds`. An upload that failed through a fault of ours does not count. Try again after Retry-After.",
+    ),
+    kind(
+        "upload-too-large",
+        "The upload is too large",
+        "`byteLimit` is the most bytes that a plugin has. Nothing was stored.",
+    ),
+    kind(
+        "upload-too-slow",
+        "The upload took too long",
+        "Nothing came for too long a time, or all of it took longer than an upload may. Nothing was stored.",
+    ),
+    kind(
+        "upload-broken",
+        "The upload did not arrive whole",
+        "It ended before the length that was declared, or its SHA-256 is not the one in X-Content-SHA256. Nothing was stored.",
+    ),
+    kind(
         "foreign-origin",
         "The request comes from a foreign page",
         "A request that changes something in a session must carry an Origin header with Studio's own address; one with a token need not. Behind a proxy, set http.public_origin.",
@@ -96,6 +116,16 @@ pub const KINDS: &[Kind] = &[
         "too-many-heavy-requests",
         "Too many heavy requests",
         "Requests whose cost grows with the data are counted for each user and for the whole installation, over all replicas. `scope` says which limit was reached, `limit` its size. Try again after Retry-After.",
+    ),
+    kind(
+        "rate-limited",
+        "Too many requests",
+        "Requests by API token are counted in a window of the token and in one of its user, over all replicas. `limit` and `windowSeconds` are those of the window that is full; try again after Retry-After. Requests that were refused are not counted. RateLimit tells what remains.",
+    ),
+    kind(
+        "too-many-in-flight",
+        "Too many requests in flight",
+        "A token may have `limit` requests under way at one time, over all replicas. Wait for one of them to end.",
     ),
     kind(
         "limits-unavailable",

@@ -10,6 +10,9 @@ grant select, insert, update, delete on studio.session to {role};
 grant select, insert, delete on studio.api_token to {role};
 grant update (secret_hash, previous_hash, previous_valid_until, revoked_at, last_used_at)
     on studio.api_token to {role};
+grant select, insert, delete on studio.plugin to {role};
+grant update (size_bytes, sha256, completed_at) on studio.plugin to {role};
+grant select, insert on studio.plugin_chunk to {role};
 grant select, insert, update on studio.setting to {role};
 grant select, insert, update, delete on studio.refusal_count, studio.refusal_flush to {role};
 grant select, insert on studio.audit_event to {role};

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -25,7 +24,7 @@ async fn requests(base: String, turn: Arc<AtomicUsize>) -> [usize; 2] {
         if number >= REQUESTS {
             return [wrong, throttled];
         }
-        let body = json!({ "name": format!("random-{number}"), "password": "wrong" }).to_string();
+        let body = format!(r#"{{"name":"random-{number}","password":"wrong"}}"#);
         let request = format!(
             "POST /api/v1/session HTTP/1.1\r\nhost: {host}\r\norigin: {base}\r\n\
              content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
@@ -33,7 +32,8 @@ async fn requests(base: String, turn: Arc<AtomicUsize>) -> [usize; 2] {
         );
         stream.write_all(request.as_bytes()).await.unwrap();
         answer.clear();
-        while !is_whole(&answer) {
+        // Both problems are flat objects: the only brace that closes is the last byte.
+        while !answer.ends_with(b"}") {
             assert!(stream.read_buf(&mut answer).await.unwrap() > 0, "the connection ended");
         }
         match answer.get(9..12) {
@@ -42,17 +42,6 @@ async fn requests(base: String, turn: Arc<AtomicUsize>) -> [usize; 2] {
             _ => panic!("{}", String::from_utf8_lossy(&answer)),
         }
     }
-}
-
-/// Whether the head and as much of the body as it announces have come.
-fn is_whole(answer: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(answer);
-    let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
-    let length = head
-        .lines()
-        .find_map(|line| line.strip_prefix("content-length: "))
-        .map(|length| length.parse::<usize>().unwrap());
-    body.len() >= length.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
