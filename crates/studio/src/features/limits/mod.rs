@@ -1,5 +1,7 @@
 //! Limits in force, and who holds permits.
 
+mod history;
+
 use axum::Json;
 use axum::extract::State;
 use utoipa_axum::routes;
@@ -16,7 +18,11 @@ const HOLDERS: usize = 1_000;
 /// The routes of this feature.
 pub fn routes() -> Vec<Route> {
     let cost = Cost::Cheap { rows: 2_000, bytes: 512 << 10 };
-    vec![Route::new(Access::SignedIn, cost, routes!(limits))]
+    let history = Cost::Cheap { rows: history::ROWS, bytes: 256 << 10 };
+    vec![
+        Route::new(Access::SignedIn, cost, routes!(limits)),
+        Route::new(Access::SignedIn, history, routes!(history::history)),
+    ]
 }
 
 /// Limits and their use over all replicas, as one moment showed them.
