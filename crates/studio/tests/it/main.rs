@@ -18,6 +18,7 @@ mod history;
 mod limits_away;
 mod plugins;
 mod routes;
+mod settings;
 mod shutdown;
 mod sign_in;
 mod sql_console;
