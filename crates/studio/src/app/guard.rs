@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::App;
 use crate::platform::access::{SignedIn, SignedInBy};
 use crate::platform::api_requests;
-use crate::platform::heavy::Admitted;
+use crate::platform::heavy::{Admitted, Endpoint};
 use crate::platform::problem::Problem;
 use crate::platform::request::RequestId;
 use crate::platform::route::{Access, Cost, Route};
@@ -35,16 +35,28 @@ static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub(super) struct Guard {
     app: App,
     access: Access,
+    /// Whose bound in force is part of the time limit.
+    endpoint: Option<&'static Endpoint>,
+    /// The route's time limit.
     time: Duration,
 }
 
 impl Guard {
     pub(super) fn new(app: App, route: &Route) -> Self {
-        let time = route.time.unwrap_or(match route.cost {
-            Cost::Heavy(endpoint) => endpoint.time_bound() + HEAVY_MARGIN,
-            Cost::Cheap { .. } => CHEAP_TIME,
-        });
-        Self { app, access: route.access, time }
+        let endpoint = match route.cost {
+            Cost::Heavy(endpoint) if route.time.is_none() => Some(endpoint),
+            Cost::Heavy(_) | Cost::Cheap { .. } => None,
+        };
+        let time = route.time.unwrap_or(CHEAP_TIME);
+        Self { app, access: route.access, endpoint, time }
+    }
+
+    /// The guard of one request: the time limit of a heavy route follows the bound in force.
+    fn for_this_request(mut self) -> Self {
+        if let Some(endpoint) = self.endpoint {
+            self.time = self.app.in_force.endpoint(endpoint).time_bound() + HEAVY_MARGIN;
+        }
+        self
     }
 
     /// Whoever may go on; a request by token with its admission, which it keeps until its last byte.
@@ -107,6 +119,7 @@ pub(super) async fn check(
     mut request: Request,
     next: Next,
 ) -> Response {
+    let guard = guard.for_this_request();
     let answer = async {
         match guard.admit(&mut request).await {
             Ok(None) => next.run(request).await,

@@ -6,6 +6,7 @@ pub mod limits;
 pub mod plugins;
 pub mod problems;
 pub mod replicas;
+pub mod settings;
 pub mod sign_in;
 pub mod sql_console;
 pub mod tokens;
@@ -22,6 +23,7 @@ pub fn routes() -> Vec<Route> {
         audit::routes(),
         sql_console::routes(),
         plugins::routes(),
+        settings::routes(),
         limits::routes(),
         replicas::routes(),
         health::routes(),

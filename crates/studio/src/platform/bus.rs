@@ -56,6 +56,18 @@ impl News {
     }
 }
 
+/// Tells every replica, this one too, once the transaction has been committed.
+///
+/// # Errors
+/// The database's; the transaction must then not be committed.
+pub async fn tell_in(
+    client: &impl tokio_postgres::GenericClient,
+    channel: Channel,
+) -> Result<(), tokio_postgres::Error> {
+    // The statement, for the function of the same name is taken from roles that may do less.
+    client.batch_execute(&format!("notify \"{}\"", channel.name())).await
+}
+
 /// The bus of one replica. Clones share everything.
 #[derive(Debug, Clone)]
 pub struct Bus {

@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 pub use pg_limits::{
-    Admitted, Attempt, Attempted, BootInstant, Claim, Count, Counted, Endpoint, Entry,
+    Admitted, Attempt, Attempted, BootInstant, CapInForce, Claim, Count, Counted, Endpoint, Entry,
     HeavyRequests, Holder, InFlight, LimitReached, LimitsError, Permit, Refusal, ReplicaState,
     Scope, Stop, Throttle, Throttled, Window, WindowState,
 };
 
 use super::problem::Problem;
+use crate::app::App;
 use crate::settings::Settings;
 
 /// The limits' schema in their own database.
@@ -36,23 +37,23 @@ pub async fn connect(settings: &Settings, endpoints: &[Endpoint]) -> anyhow::Res
         .context("connecting to the limits (`studio migrate` sets them up)")
 }
 
-/// Claims a permit, or gives the problem to answer with.
+/// Claims a permit, or gives the problem to answer with. The permit carries the endpoint with its bounds in force, which
+/// bound this request to its end, whatever is changed meanwhile.
 ///
 /// # Errors
 /// 429 when a limit is reached, 503 when that could not be decided.
-pub async fn claim(
-    heavy: &HeavyRequests,
-    endpoint: &Endpoint,
-    user: &str,
-) -> Result<Permit, Problem> {
-    match heavy.claim(endpoint, user).await? {
+pub async fn claim(app: &App, endpoint: &Endpoint, user: &str) -> Result<Permit, Problem> {
+    let endpoint = app.in_force.endpoint(endpoint);
+    match app.heavy.claim(&endpoint, user).await? {
         Claim::Granted(permit) => {
             if let Some(refusal) = permit.would_have_been_refused() {
+                app.refusals.count(refusal.endpoint, refusal.scope.as_str(), true);
                 log_refusal(user, refusal, true);
             }
             Ok(permit)
         }
         Claim::Refused(refusal) => {
+            app.refusals.count(refusal.endpoint, refusal.scope.as_str(), false);
             log_refusal(user, &refusal, false);
             Err(refusal.into())
         }

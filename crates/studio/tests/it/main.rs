@@ -20,6 +20,7 @@ mod limits_away;
 mod plans;
 mod plugins;
 mod routes;
+mod settings;
 mod shutdown;
 mod sign_in;
 mod sql_console;

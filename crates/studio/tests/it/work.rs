@@ -25,7 +25,7 @@ async fn app(bed: &Bed) -> App {
 }
 
 async fn permit(app: &App) -> Permit {
-    heavy::claim(&app.heavy, &studio::features::audit::EXPORT, "tester").await.unwrap()
+    heavy::claim(app, &studio::features::audit::EXPORT, "tester").await.unwrap()
 }
 
 fn bounds<'a>(app: &'a App, permit: &'a Permit, left: &'a CancellationToken) -> Bounds<'a> {
@@ -237,5 +237,5 @@ async fn races(app: &App, database: &str, lane: u32) -> Tally {
 
 async fn lane_permit(app: &App, lane: u32) -> Permit {
     let user = format!("lane {lane}");
-    heavy::claim(&app.heavy, &studio::features::audit::EXPORT, &user).await.unwrap()
+    heavy::claim(app, &studio::features::audit::EXPORT, &user).await.unwrap()
 }

@@ -6,7 +6,6 @@ mod pieces;
 mod stream;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::State;
@@ -18,8 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use self::body::{ExportBody, Progress};
 use self::format::Format;
-use self::stream::{Export, Limits};
-use super::EXPORT;
+use self::stream::Export;
 use super::filter::{Filter, FilterParameters};
 use crate::app::App;
 use crate::platform::access::SignedIn;
@@ -75,12 +73,6 @@ pub(super) async fn export(
         "format": format.name(),
     });
     let filter = Filter::parse(FilterParameters { from, to, actor, action, outcome })?;
-    let settings = &app.settings.limits;
-    let limits = Limits {
-        rows: settings.audit_export_rows,
-        bytes: settings.audit_export_bytes,
-        time: Duration::from_millis(settings.audit_export_ms).min(EXPORT.time_bound()),
-    };
 
     // The token goes with the body: dropped with it when the client leaves, or with this future before.
     let left = app.stop_work.child_token();
@@ -93,7 +85,6 @@ pub(super) async fn export(
         who,
         filter,
         format,
-        limits,
         left,
         sender,
         progress: Arc::clone(&progress),

@@ -21,11 +21,6 @@ use crate::platform::problem::{ApiResult, Problem, ProblemDocument};
 use crate::platform::request::Query;
 use crate::platform::work::{self, Bounds};
 
-/// The most rows of one page.
-const PAGE_ROWS: u32 = 500;
-/// The most bytes of one page.
-const PAGE_BYTES: usize = 16 << 20;
-
 /// Which events, and which page of them.
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields, default)]
@@ -46,7 +41,7 @@ pub(super) struct PageParameters {
     outcome: Option<String>,
     /// The number of the page, from 1. Numbers reach the first 10,000 rows.
     page: Option<u32>,
-    /// Rows a page, 50 unless given, at most 500.
+    /// Rows a page, 50 unless given, at most 500 or what is set at run time.
     size: Option<u32>,
     /// The `next` of an answer: the page behind it.
     after: Option<String>,
@@ -86,7 +81,9 @@ pub(super) async fn history(
 ) -> ApiResult<Response> {
     let PageParameters { from, to, actor, action, outcome, page, size, after } = parameters;
     let filter = Filter::parse(FilterParameters { from, to, actor, action, outcome })?;
-    let page = Page::parse(page, size, after.as_deref(), &filter.scope(), PAGE_ROWS)?;
+    let rows = app.in_force.endpoint(&HISTORY).row_cap().unwrap_or(u64::MAX);
+    let rows = u32::try_from(rows).unwrap_or(u32::MAX);
+    let page = Page::parse(page, size, after.as_deref(), &filter.scope(), rows)?;
     let reader = app.clone();
     let (body, permit) =
         work::owned(&app, |left| async move { read(&reader, &who, &filter, page, &left).await })
@@ -114,7 +111,7 @@ async fn read(
     page: Page,
     left: &CancellationToken,
 ) -> ApiResult<(Bytes, Permit)> {
-    let permit = heavy::claim(&app.heavy, &HISTORY, &who.user()).await?;
+    let permit = heavy::claim(app, &HISTORY, &who.user()).await?;
     let connection = app.pools.main().await?;
     let bounds = Bounds {
         permit: &permit,
@@ -124,13 +121,15 @@ async fn read(
         set_local: PLAN,
     };
     let filter = filter.clone();
+    let bytes = permit.endpoint().byte_cap().unwrap_or(u64::MAX);
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
     let (ended, connection) = bounds
         .run(connection, |connection| {
-            Box::pin(async move { read_page(connection, &filter, page).await })
+            Box::pin(async move { read_page(connection, &filter, page, bytes).await })
         })
         .await;
     drop(connection);
-    let body = ended.done(&HISTORY)??;
+    let body = ended.done(permit.endpoint())??;
     Ok((body, permit))
 }
 
@@ -138,6 +137,7 @@ async fn read_page(
     connection: &deadpool_postgres::Object,
     filter: &Filter,
     page: Page,
+    most_bytes: usize,
 ) -> Result<ApiResult<Bytes>, tokio_postgres::Error> {
     let from = match page.position {
         Position::After(key) => key,
@@ -166,7 +166,7 @@ async fn read_page(
             out.put_u8(b',');
         }
         event.write_json(&mut out);
-        if count > 0 && out.len() > PAGE_BYTES {
+        if count > 0 && out.len() > most_bytes {
             out.truncate(before);
             is_more = true;
             continue;
@@ -186,7 +186,7 @@ async fn read_page(
     if matches!(page.position, Position::Number(_)) {
         // A numbered page that lacks rows would put the rows of the next one out of place.
         if is_cut {
-            return Ok(Err(too_large()));
+            return Ok(Err(too_large(most_bytes)));
         }
         let total = count_rows(connection, filter).await?;
         let total = if total > i64::from(NUMBERED_ROWS) {
@@ -216,8 +216,10 @@ async fn count_rows(
     row.try_get(0)
 }
 
-fn too_large() -> Problem {
+fn too_large(bytes: usize) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "answer-too-large", "The answer is too large")
-        .detail("The page has more than 16 MiB. Ask for fewer rows, or page by `after`.")
-        .member("byteLimit", PAGE_BYTES)
+        .detail(
+            "The page has more bytes than one may have. Ask for fewer rows, or page by `after`.",
+        )
+        .member("byteLimit", bytes)
 }

@@ -18,11 +18,11 @@ use crate::platform::access::Permission;
 use crate::platform::heavy::Endpoint;
 use crate::platform::route::{Access, Cost, Route};
 
-/// One page of the trail.
+/// One page of the trail, until that is changed at run time.
 pub const HISTORY: Endpoint =
     Endpoint::new("audit_history", 4, Duration::from_secs(10)).rows(500).bytes(16 << 20);
 
-/// The trail as a file. Its rows, bytes and time can be set lower or higher, but for the time.
+/// The trail as a file, until that is changed by the file or at run time.
 pub const EXPORT: Endpoint =
     Endpoint::new("audit_export", 1, Duration::from_mins(5)).rows(1_000_000).bytes(1 << 30);
 

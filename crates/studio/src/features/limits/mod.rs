@@ -2,6 +2,8 @@
 
 mod evict;
 
+mod history;
+
 use axum::Json;
 use axum::extract::State;
 use utoipa_axum::routes;
@@ -18,10 +20,12 @@ const HOLDERS: usize = 1_000;
 /// The routes of this feature.
 pub fn routes() -> Vec<Route> {
     let cost = Cost::Cheap { rows: 2_000, bytes: 512 << 10 };
+    let history = Cost::Cheap { rows: history::ROWS, bytes: 256 << 10 };
     // Reads a row a permit.
     let evict = Cost::Cheap { rows: 2_000, bytes: 4 << 10 };
     vec![
         Route::new(Access::SignedIn, cost, routes!(limits)),
+        Route::new(Access::SignedIn, history, routes!(history::history)),
         Route::new(Access::SessionNeeds(Permission::LimitsEvict), evict, routes!(evict::evict)),
     ]
 }

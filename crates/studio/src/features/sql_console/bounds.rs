@@ -7,15 +7,25 @@ use serde::Serialize;
 use super::check::TEXT_MAX_BYTES;
 use crate::platform::heavy::Endpoint;
 
-/// The most rows of an answer.
-pub const ROWS_MAX: u64 = 10_000;
+/// The most rows of an answer, also at run time: what its memory was measured with.
+const ROWS_MAX: u64 = 10_000;
 
-/// The largest answer.
-pub const ANSWER_MAX_BYTES: u64 = 32 << 20;
+/// The largest answer, also at run time.
+const ANSWER_MAX_BYTES: u64 = 32 << 20;
 
-/// The console's endpoint: two queries a user at one time, 30 s each.
+/// The console's endpoint: two queries a user at one time, 30 s each, until that is changed at run time.
 pub static ENDPOINT: Endpoint =
     Endpoint::new("sql_console", 2, Duration::from_secs(30)).rows(ROWS_MAX).bytes(ANSWER_MAX_BYTES);
+
+/// The most rows of an answer under that endpoint.
+pub fn rows(endpoint: &Endpoint) -> u64 {
+    endpoint.row_cap().unwrap_or(ROWS_MAX)
+}
+
+/// The largest answer under that endpoint, in bytes.
+pub fn answer_bytes(endpoint: &Endpoint) -> u64 {
+    endpoint.byte_cap().unwrap_or(ANSWER_MAX_BYTES)
+}
 
 /// The largest value, in bytes of UTF-8; a larger one is cut.
 pub const CELL_MAX_BYTES: u32 = 1 << 20;
@@ -42,13 +52,13 @@ pub struct Limits {
     text_bytes: usize,
 }
 
-/// The bounds in force.
-pub fn limits() -> Limits {
+/// The bounds of a query under that endpoint.
+pub fn limits(endpoint: &Endpoint) -> Limits {
     Limits {
-        per_user: ENDPOINT.per_user(),
-        time_bound_seconds: ENDPOINT.time_bound().as_secs(),
-        rows: ROWS_MAX,
-        answer_bytes: ANSWER_MAX_BYTES,
+        per_user: endpoint.per_user(),
+        time_bound_seconds: endpoint.time_bound().as_secs(),
+        rows: rows(endpoint),
+        answer_bytes: answer_bytes(endpoint),
         row_bytes: ROW_MAX_BYTES,
         cell_bytes: CELL_MAX_BYTES,
         columns: COLUMNS_MAX,

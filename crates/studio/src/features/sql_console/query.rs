@@ -65,7 +65,7 @@ pub(super) async fn query(
         }
     }
     let login = guard::login(&app, role_of_login(&who, &checked)).await?;
-    let permit = heavy::claim(&app.heavy, &ENDPOINT, &who.user()).await?;
+    let permit = heavy::claim(&app, &ENDPOINT, &who.user()).await?;
     let task = app.clone();
     let (pieces, permit) = work::owned(&app, move |left| async move {
         answer(&task, &who, &login, &question.sql, &checked, permit, &left, begun).await
@@ -105,10 +105,8 @@ async fn answer(
     left: &CancellationToken,
     begun: Instant,
 ) -> ApiResult<(Vec<Bytes>, Option<Permit>)> {
-    let opened = app
-        .audit
-        .begin(who, Action::SqlQuery, TARGET, json!({ "sql": sql }), ENDPOINT.time_bound())
-        .await;
+    let bound = permit.endpoint().time_bound();
+    let opened = app.audit.begin(who, Action::SqlQuery, TARGET, json!({ "sql": sql }), bound).await;
     let event = match opened {
         Ok(event) => event,
         Err(problem) => {

@@ -1,11 +1,13 @@
 //! `GET /api/v1/sql/catalogue`: what a query may use.
 
 use axum::Json;
+use axum::extract::State;
 use serde::Serialize;
 
-use super::bounds::{self, Limits};
+use super::bounds::{self, ENDPOINT, Limits};
 use super::catalogue::Catalogue;
 use super::functions::FUNCTIONS;
+use crate::app::App;
 use crate::platform::access::SignedIn;
 
 /// What the caller's queries may use.
@@ -42,7 +44,7 @@ struct ShownColumn {
     tag = "sql",
     responses((status = 200, description = "What a query may use", body = Shown))
 )]
-pub(super) async fn show(who: SignedIn) -> Json<Shown> {
+pub(super) async fn show(State(app): State<App>, who: SignedIn) -> Json<Shown> {
     let views = Catalogue::ALL
         .readable_with(|permission| who.may(permission))
         .map(|view| ShownView {
@@ -59,6 +61,6 @@ pub(super) async fn show(who: SignedIn) -> Json<Shown> {
         schema: super::catalogue::SCHEMA,
         views,
         functions: FUNCTIONS.iter().map(|function| function.name).collect(),
-        limits: bounds::limits(),
+        limits: bounds::limits(&app.in_force.endpoint(&ENDPOINT)),
     })
 }

@@ -51,11 +51,13 @@ pub enum Action {
     PluginDelete,
     /// Another's heavy request was stopped.
     PermitEvict,
+    /// Settings were changed at run time.
+    SettingsChange,
 }
 
 impl Action {
     /// All actions.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::SignIn,
         Self::SignOut,
         Self::AccountCreate,
@@ -69,6 +71,7 @@ impl Action {
         Self::PluginUpload,
         Self::PluginDelete,
         Self::PermitEvict,
+        Self::SettingsChange,
     ];
 
     /// The name kept in the trail.
@@ -87,6 +90,7 @@ impl Action {
             Self::PluginUpload => "plugin.upload",
             Self::PluginDelete => "plugin.delete",
             Self::PermitEvict => "permit.evict",
+            Self::SettingsChange => "settings.change",
         }
     }
 }

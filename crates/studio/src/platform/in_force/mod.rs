@@ -100,6 +100,15 @@ impl InForce {
         self.0.first.number(number)
     }
 
+    /// What a setting is when the table has this text for it, or none.
+    pub fn value(&self, setting: Setting, text: Option<&str>) -> Value {
+        let changed = text.and_then(|text| self.parse(setting, text)).map(|(_, value)| value);
+        changed.unwrap_or_else(|| match setting {
+            Setting::Number(number) => Value::Number(self.first(number)),
+            Setting::Switch(_) => Value::Mode(Mode::Enforce),
+        })
+    }
+
     /// The least and the most that a number may be set to here.
     pub fn range(&self, number: &Number) -> (u64, u64) {
         self.0.first.range(number)
@@ -166,7 +175,7 @@ impl InForce {
 }
 
 /// Whether a whole set of numbers makes sense together; the sentence says what does not.
-pub fn fit_together(number: impl Fn(&Number) -> u64) -> Vec<(&'static str, String)> {
+pub fn fit_together(number: impl Fn(&'static Number) -> u64) -> Vec<(&'static str, String)> {
     let mut wrong = Vec::new();
     let longest = number(&login_attempt::LONGEST_WAIT_SECONDS);
     if number(&login_attempt::FIRST_WAIT_SECONDS) > longest {

@@ -109,7 +109,7 @@ impl Page {
         scope: &Scope,
         most: u32,
     ) -> Result<Self, Problem> {
-        let size = size.unwrap_or(50);
+        let size = size.unwrap_or(most.min(50));
         if !(1..=most).contains(&size) {
             return Err(Problem::bad_parameter(&format!("`size` is between 1 and {most}.")));
         }

@@ -138,6 +138,16 @@ pub const KINDS: &[Kind] = &[
         "Failed sign-ins are counted over all replicas: by name and network, by network, and by name. After too many, none is checked until Retry-After, whether or not the name exists or the password is right; each failure after that doubles the wait. A sign-in that succeeds forgets the failures of its name in its network.",
     ),
     kind(
+        "invalid-settings",
+        "The settings cannot be so",
+        "`errors` names each setting that cannot be: there is none of that name, its value is not of its kind or out of its range, or it does not fit the others. Nothing was changed.",
+    ),
+    kind(
+        "settings-changed",
+        "Somebody changed the settings since",
+        "The header If-Match named another version than the present one. Read the settings again, and decide again.",
+    ),
+    kind(
         "heavy-request-timed-out",
         "The request was stopped at its time bound",
         "`timeBoundSeconds` is the bound. Ask for less: a shorter period, or a filter.",

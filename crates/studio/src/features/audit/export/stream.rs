@@ -24,14 +24,6 @@ const MARK: Duration = Duration::from_secs(10);
 
 const SETTLED: &str = include_str!("../queries/settled.sql");
 
-/// The bounds of one export.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
-    pub(super) rows: u64,
-    pub(super) bytes: u64,
-    pub(super) time: Duration,
-}
-
 /// One export. It belongs to the application, not to its handler: it goes on until its query has ended, its outcome
 /// is written and its permit released, whatever its client does.
 #[derive(Debug)]
@@ -40,7 +32,6 @@ pub(super) struct Export {
     pub(super) who: SignedIn,
     pub(super) filter: Filter,
     pub(super) format: Format,
-    pub(super) limits: Limits,
     /// Cancelled when the client leaves or the replica has no more time.
     pub(super) left: CancellationToken,
     pub(super) sender: mpsc::Sender<Piece>,
@@ -61,21 +52,19 @@ impl Export {
         asked: serde_json::Value,
         begun: oneshot::Sender<Result<(), Problem>>,
     ) {
-        let claimed = heavy::claim(&self.app.heavy, &EXPORT, &self.who.user()).await;
+        let claimed = heavy::claim(&self.app, &EXPORT, &self.who.user()).await;
         let permit = match claimed {
             Ok(permit) => permit,
             Err(problem) => return tell(begun, Err(problem)),
         };
-        let opened = self
-            .app
-            .audit
-            .begin(&self.who, Action::AuditExport, "audit", asked, EXPORT.time_bound())
-            .await;
+        let bound = permit.endpoint().time_bound();
+        let opened =
+            self.app.audit.begin(&self.who, Action::AuditExport, "audit", asked, bound).await;
         let event = match opened {
             Ok(event) => event,
             Err(problem) => return tell(begun, Err(problem)),
         };
-        let deadline = tokio::time::Instant::now() + self.limits.time.min(permit.remaining());
+        let deadline = tokio::time::Instant::now() + permit.remaining();
         let progress = Arc::clone(&self.progress);
         let outcome = match self.stream(&permit, deadline, begun).await {
             Ok((End::Complete, rows)) => Outcome::Complete { rows },
@@ -156,7 +145,10 @@ impl Export {
         deadline: tokio::time::Instant,
     ) -> Result<Option<Read>, Broken> {
         let settled = self.settled().await.map_err(failed)?;
-        let place = Place::new(&self.filter, settled, self.limits.rows, self.limits.bytes);
+        let endpoint = permit.endpoint();
+        let rows = endpoint.row_cap().unwrap_or(u64::MAX);
+        let bytes = endpoint.byte_cap().unwrap_or(u64::MAX);
+        let place = Place::new(&self.filter, settled, rows, bytes);
         let mut bytes = BytesMut::with_capacity(PIECE_BYTES);
         self.format.begin(&mut bytes);
         self.read(permit, deadline, place, bytes).await
@@ -210,7 +202,7 @@ impl Export {
                 Err(Broken::Failed("stopped in the database", Problem::query_stopped()))
             }
             ended @ (Ended::RecoveryConflict | Ended::Failed(_)) => {
-                ended.done(&EXPORT).map(Some).map_err(failed)
+                ended.done(permit.endpoint()).map(Some).map_err(failed)
             }
         }
     }

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use serde::Serialize;
 
 use super::chunks::Chunks;
-use crate::features::sql_console::bounds::{self, ANSWER_MAX_BYTES, Limits, ROWS_MAX, Reached};
+use crate::features::sql_console::bounds::{self, Limits, Reached};
+use crate::platform::heavy::Endpoint;
 
 /// Kept free for what follows the rows.
 const TAIL_BYTES: usize = 16 << 10;
@@ -76,8 +77,10 @@ pub(super) enum Room {
 }
 
 /// An answer that grows.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Answer {
+    /// With its bounds in force when the query was admitted.
+    endpoint: Endpoint,
     head: Vec<u8>,
     /// Whole rows with commas between, and perhaps the beginning of one more.
     rows: Chunks,
@@ -89,6 +92,19 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
+    /// An empty one, bounded by that endpoint.
+    pub(super) fn new(endpoint: &Endpoint) -> Self {
+        Self {
+            endpoint: *endpoint,
+            head: Vec::new(),
+            rows: Chunks::default(),
+            row_count: 0,
+            row_begins: None,
+            reached: None,
+            cut: CutCells::default(),
+        }
+    }
+
     /// The number of rows so far.
     pub(crate) fn row_count(&self) -> u64 {
         self.row_count
@@ -120,13 +136,13 @@ impl Answer {
         cut: Option<&[i32]>,
     ) -> io::Result<Room> {
         if self.row_begins.is_none() {
-            if self.row_count >= ROWS_MAX {
+            if self.row_count >= bounds::rows(&self.endpoint) {
                 return Ok(self.stop(Reached::Rows));
             }
             self.row_begins = Some(self.rows.len());
             self.rows.write(if self.row_count > 0 { b"," } else { b"" })?;
         }
-        let most = usize::try_from(ANSWER_MAX_BYTES).unwrap_or(usize::MAX);
+        let most = usize::try_from(bounds::answer_bytes(&self.endpoint)).unwrap_or(usize::MAX);
         if self.head.len() + self.rows.len() + piece.len() + TAIL_BYTES > most {
             return Ok(self.stop(Reached::Bytes));
         }
@@ -165,7 +181,7 @@ impl Answer {
             complete: bound.is_none(),
             bound,
             cut_cells: self.cut,
-            limits: bounds::limits(),
+            limits: bounds::limits(&self.endpoint),
             elapsed_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
         };
         let mut tail = b"],".to_vec();
@@ -190,7 +206,7 @@ mod tests {
     }
 
     fn begun() -> Answer {
-        let mut answer = Answer::default();
+        let mut answer = Answer::new(&bounds::ENDPOINT);
         let column = Column { name: "a\"b".to_owned(), data_type: "text".to_owned() };
         answer.begin(&[column]).expect("it is written");
         answer

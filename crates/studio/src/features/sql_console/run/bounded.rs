@@ -7,18 +7,18 @@
 
 use std::fmt::Write as _;
 
-use crate::features::sql_console::bounds::{CELL_MAX_BYTES, ROW_MAX_BYTES, ROWS_MAX};
+use crate::features::sql_console::bounds::{CELL_MAX_BYTES, ROW_MAX_BYTES};
 
 /// A piece of a row, in bytes.
 const PIECE_BYTES: u32 = 64 << 10;
 
-/// Wraps a checked statement of that many columns.
+/// Wraps a checked statement of that many columns, of whose rows so many are answered at most.
 ///
 /// The result has three columns: a piece of a row, a JSON array of texts and nulls in UTF-8; whether
 /// the row ends with it; and then the numbers of its columns (from 1) whose values were cut, or null.
 /// There is one row more than the row bound, which tells that there are more.
-pub(super) fn statement(checked: &str, columns: usize) -> String {
-    let rows = rows(checked, columns);
+pub(super) fn statement(checked: &str, columns: usize, most: u64) -> String {
+    let rows = rows(checked, columns, most);
     // `offset 0` keeps the planner from merging the levels, which would compute each value many times.
     format!(
         "select substr(octets, 1 + number * {PIECE_BYTES}, {PIECE_BYTES}), number = last, \
@@ -35,8 +35,8 @@ pub(super) fn statement(checked: &str, columns: usize) -> String {
 }
 
 /// The rows as JSON, with what was cut.
-fn rows(checked: &str, columns: usize) -> String {
-    let rows = ROWS_MAX + 1;
+fn rows(checked: &str, columns: usize, most: u64) -> String {
+    let rows = most + 1;
     if columns == 0 {
         return format!(
             "select '[]' as document, null::int4[] as cut \

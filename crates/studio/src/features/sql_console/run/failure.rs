@@ -2,8 +2,9 @@
 
 use http::StatusCode;
 
-use crate::features::sql_console::bounds::{COLUMNS_MAX, ENDPOINT};
+use crate::features::sql_console::bounds::COLUMNS_MAX;
 use crate::platform::audit::{Bound, Outcome};
+use crate::platform::heavy::Endpoint;
 use crate::platform::problem::Problem;
 use crate::platform::work::STOPPED_BY_ADMINISTRATOR;
 
@@ -17,8 +18,8 @@ pub(crate) enum Failure {
     TooManyColumns(usize),
     /// It needed more temporary space or memory than a query may use.
     TooLarge,
-    /// Stopped at its time bound before the first row.
-    TimeBound,
+    /// Stopped at the time bound of its endpoint before the first row.
+    TimeBound(Endpoint),
     /// Stopped because its client left, or because this replica shuts down.
     ClientLeft,
     /// Stopped by an administrator, through its permit.
@@ -59,7 +60,7 @@ impl Failure {
     pub(crate) fn outcome(&self) -> Outcome {
         let reason = match self {
             Self::ClientLeft => return Outcome::AbortedByClient { rows: 0 },
-            Self::TimeBound => return Outcome::Partial { bound: Bound::Time, rows: 0 },
+            Self::TimeBound(_) => return Outcome::Partial { bound: Bound::Time, rows: 0 },
             Self::Author { .. } | Self::TooManyColumns(_) | Self::Refused { .. } => "invalid-sql",
             Self::TooLarge => "too-large",
             Self::Evicted => STOPPED_BY_ADMINISTRATOR,
@@ -89,7 +90,7 @@ impl From<Failure> for Problem {
                 "The query needs too much space",
             )
             .detail("It needs more memory or temporary space than a query of the console may use."),
-            Failure::TimeBound => Self::timed_out(&ENDPOINT),
+            Failure::TimeBound(endpoint) => Self::timed_out(&endpoint),
             Failure::ClientLeft => Self::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "draining",

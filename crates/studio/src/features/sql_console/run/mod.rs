@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use self::answer::{Answer, Document};
 use self::answer::{Column, Room};
 pub(crate) use self::failure::{Failure, invalid_sql};
-use super::bounds::COLUMNS_MAX;
+use super::bounds::{self, COLUMNS_MAX};
 use crate::app::App;
 use crate::platform::heavy::Permit;
 use crate::platform::work::{Bounds, Ended};
@@ -53,17 +53,23 @@ pub(crate) async fn run(
     left: &CancellationToken,
 ) -> Result<Answer, Failure> {
     let client = connect(app, login).await?;
-    let bounds =
+    let limited =
         Bounds { permit, at_most: None, left, terminator: &app.pools.main, set_local: SET_LOCAL };
     // Outside the work, so that what was read survives a stop at the time bound.
-    let answer = Arc::new(Mutex::new(Answer::default()));
+    let answer = Arc::new(Mutex::new(Answer::new(permit.endpoint())));
     let (growing, checked) = (Arc::clone(&answer), checked.to_owned());
-    let (ended, connection) = bounds
-        .run(client, move |client| async move { read(client, &checked, &growing).await }.boxed())
+    let rows = bounds::rows(permit.endpoint());
+    let (ended, connection) = limited
+        .run(client, move |client| {
+            async move { read(client, &checked, rows, &growing).await }.boxed()
+        })
         .await;
     // Never used again: what a query could have left in the session goes with it.
     drop(connection);
-    let mut answer = std::mem::take(&mut *answer.lock().unwrap_or_else(PoisonError::into_inner));
+    let mut answer = std::mem::replace(
+        &mut *answer.lock().unwrap_or_else(PoisonError::into_inner),
+        Answer::new(permit.endpoint()),
+    );
     match ended {
         Ended::Done(Ok(())) => Ok(answer),
         Ended::Done(Err(failure)) => Err(failure),
@@ -71,7 +77,7 @@ pub(crate) async fn run(
             answer.stop_at_time_bound();
             Ok(answer)
         }
-        Ended::TimeBound => Err(Failure::TimeBound),
+        Ended::TimeBound => Err(Failure::TimeBound(*permit.endpoint())),
         Ended::ClientLeft => Err(Failure::ClientLeft),
         Ended::Administrator if permit.is_stop_asked() => Err(Failure::Evicted),
         Ended::Administrator | Ended::RecoveryConflict => Err(Failure::Stopped),
@@ -95,10 +101,11 @@ async fn connect(app: &App, login: &Config) -> Result<Client, Failure> {
     Ok(client)
 }
 
-/// Reads rows until they end or no more fit.
+/// Reads rows until they end or no more fit, at most `most`.
 async fn read(
     client: &Client,
     checked: &str,
+    most: u64,
     answer: &Mutex<Answer>,
 ) -> Result<Result<(), Failure>, tokio_postgres::Error> {
     // The checked statement itself, so that what PostgreSQL has against it is about its author's text.
@@ -119,7 +126,7 @@ async fn read(
     if let Err(error) = lock().begin(&columns) {
         return Ok(Err(Failure::Internal(error.to_string())));
     }
-    let statement = client.prepare(&bounded::statement(checked, columns.len())).await?;
+    let statement = client.prepare(&bounded::statement(checked, columns.len(), most)).await?;
     let rows = client.query_raw(&statement, std::iter::empty::<&str>()).await?;
     let mut rows = std::pin::pin!(rows);
     while let Some(row) = rows.try_next().await? {
