@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::claim::millis;
-use crate::doors::{Batch, DoorKey, Next, Waiter};
+use crate::doors::{Batch, DoorKey, Next, Waiter, Watched};
 use crate::enter::{Admitted, Entry};
 use crate::error::LimitsError;
 use crate::in_flight::InFlight;
@@ -14,40 +14,52 @@ use crate::statements;
 use crate::window::{LimitReached, Window, WindowState};
 
 /// How long departures wait for somebody who comes and takes the word along.
-const LINGER: Duration = Duration::from_millis(2);
+const LINGER: Duration = Duration::from_millis(10);
 
 /// How long one who found the cap reached waits before the second look: longer than departures linger
 /// on other replicas, and their call.
-const LOOK_AGAIN: Duration = Duration::from_millis(15);
+const LOOK_AGAIN: Duration = Duration::from_millis(25);
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// Attends a door until nobody waits and all is told.
+/// Attends a door until nobody waits. Departures that nobody took along are left to a watcher.
 pub(crate) async fn attend(inner: Arc<Inner>, key: DoorKey) {
-    let mut has_lingered = false;
-    let mut pause = FIRST_PAUSE;
     loop {
-        match inner.doors.next(&key, has_lingered) {
+        match inner.doors.next(&key, false) {
             Next::Rest => return,
-            Next::Linger(arrived) => {
-                has_lingered = tokio::time::timeout(LINGER, arrived.notified()).await.is_err();
+            Next::Watch => {
+                let runtime = inner.runtime.clone();
+                let tasks = inner.tasks.clone();
+                tasks.spawn_on(watch(inner, key), &runtime);
+                return;
             }
-            Next::Call(batch) => {
-                has_lingered = false;
-                let is_telling = batch.waiters.is_empty();
-                let last_ends_at = batch.last_ends_at;
-                if let_in(&inner, &key, batch).await {
-                    pause = FIRST_PAUSE;
-                } else if is_telling {
-                    if last_ends_at.remaining().is_zero() {
-                        inner.doors.forget(&key);
-                    }
-                    tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
-                }
-            }
+            Next::Call(batch) => drop(let_in(&inner, &key, batch).await),
         }
+    }
+}
+
+/// Sees to it that departures are told: by whoever comes while they linger, else by a call of their own.
+pub(crate) async fn watch(inner: Arc<Inner>, key: DoorKey) {
+    loop {
+        tokio::time::sleep(LINGER).await;
+        match inner.doors.watch(&key) {
+            Watched::Told => return,
+            Watched::Attended => {}
+            Watched::Untold => break,
+        }
+    }
+    let mut pause = FIRST_PAUSE;
+    while let Next::Call(batch) = inner.doors.next(&key, true) {
+        let (is_telling, last_ends_at) = (batch.waiters.is_empty(), batch.last_ends_at);
+        if let_in(&inner, &key, batch).await || !is_telling {
+            continue;
+        }
+        if last_ends_at.remaining().is_zero() {
+            inner.doors.forget(&key);
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 

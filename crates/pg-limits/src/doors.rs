@@ -5,9 +5,9 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 
-use crate::attend::attend;
+use crate::attend::watch;
 use crate::clock::BootInstant;
 use crate::enter::Entry;
 use crate::error::LimitsError;
@@ -82,18 +82,30 @@ struct Door {
     told: Option<i32>,
     last_ends_at: BootInstant,
     is_attended: bool,
-    arrived: Arc<Notify>,
+    /// Somebody will see to it that departures are told, should nobody come who takes the word along.
+    is_watched: bool,
 }
 
 /// What is to be done at a door.
 #[derive(Debug)]
 pub(crate) enum Next {
-    /// Nothing: nobody waits, and all is told.
+    /// Nothing: nobody waits, and all is told, or somebody will tell it.
     Rest,
-    /// Wait a little for somebody who comes, before the departures are told by a call of their own.
-    Linger(Arc<Notify>),
+    /// Nobody waits, and somebody has left: watch that it is told.
+    Watch,
     /// One call: for these, and to tell what is held.
     Call(Batch),
+}
+
+/// What a watcher finds.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Watched {
+    /// All is told, and the watch has ended.
+    Told,
+    /// The door is attended: whoever does will tell, or hand it back.
+    Attended,
+    /// It is the watcher's turn to attend the door, and to tell.
+    Untold,
 }
 
 /// What one call carries.
@@ -117,28 +129,29 @@ impl Doors {
         self.doors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn next(&self, key: &DoorKey, has_lingered: bool) -> Next {
+    /// What comes next for whoever attends the door. `tells`: departures are told by a call of their
+    /// own where nobody waits.
+    pub(crate) fn next(&self, key: &DoorKey, tells: bool) -> Next {
         let mut doors = self.lock();
         let Some(door) = doors.get_mut(key) else { return Next::Rest };
+        // Nobody is let in for a caller that has left.
+        door.waiting.retain(|waiter| !waiter.answer.is_closed());
         let is_told = !key.is_cap || door.told == Some(door.held);
-        if door.waiting.is_empty() && is_told {
+        if door.waiting.is_empty() && (is_told || !tells) {
             door.is_attended = false;
-            if door.held == 0 {
+            if !is_told && !door.is_watched {
+                door.is_watched = true;
+                return Next::Watch;
+            }
+            if is_told && door.held == 0 && !door.is_watched {
                 doors.remove(key);
             }
             return Next::Rest;
-        }
-        if door.waiting.is_empty() && !has_lingered {
-            return Next::Linger(Arc::clone(&door.arrived));
         }
         let mut waiters = VecDeque::new();
         while waiters.len() < BATCH
             && let Some(waiter) = door.waiting.pop_front()
         {
-            // Nobody is let in for a caller that has left.
-            if waiter.answer.is_closed() {
-                continue;
-            }
             if waiters
                 .front()
                 .is_some_and(|first: &Waiter| !first.request.goes_with(&waiter.request))
@@ -155,6 +168,24 @@ impl Doors {
             last_ends_at: door.last_ends_at,
             call: self.calls.fetch_add(1, Ordering::Relaxed) + 1,
         })
+    }
+
+    /// What a watcher finds when its time has come.
+    pub(crate) fn watch(&self, key: &DoorKey) -> Watched {
+        let mut doors = self.lock();
+        let Some(door) = doors.get_mut(key) else { return Watched::Told };
+        if door.is_attended {
+            return Watched::Attended;
+        }
+        door.is_watched = false;
+        if door.told != Some(door.held) {
+            door.is_attended = true;
+            return Watched::Untold;
+        }
+        if door.held == 0 {
+            doors.remove(key);
+        }
+        Watched::Told
     }
 
     /// The database was told `told` (none: nobody knows), and `admitted` more are in.
@@ -187,39 +218,37 @@ impl Doors {
 }
 
 impl Inner {
-    /// Puts a request into its door's queue.
-    pub(crate) fn arrive(inner: &Arc<Self>, key: DoorKey, request: Request, answer: Answer) {
-        {
-            let mut doors = inner.doors.lock();
-            let door = doors.entry(key.clone()).or_insert_with(|| Door {
-                waiting: VecDeque::new(),
-                held: 0,
-                told: Some(0),
-                last_ends_at: request.ends_at,
-                is_attended: false,
-                arrived: Arc::default(),
-            });
-            door.waiting.push_back(Waiter { request, answer, has_looked: false });
-            if door.is_attended {
-                door.arrived.notify_one();
-                return;
-            }
-            door.is_attended = true;
+    /// Puts a request into its door's queue; true when the caller must attend the door.
+    pub(crate) fn arrive(&self, key: &DoorKey, request: Request, answer: Answer) -> bool {
+        let mut doors = self.doors.lock();
+        let ends_at = request.ends_at;
+        let waiter = Waiter { request, answer, has_looked: false };
+        if let Some(door) = doors.get_mut(key) {
+            door.waiting.push_back(waiter);
+            return !std::mem::replace(&mut door.is_attended, true);
         }
-        inner.tasks.spawn_on(attend(Arc::clone(inner), key), &inner.runtime);
+        let door = Door {
+            waiting: VecDeque::from([waiter]),
+            held: 0,
+            told: Some(0),
+            last_ends_at: ends_at,
+            is_attended: true,
+            is_watched: false,
+        };
+        doors.insert(key.clone(), door);
+        true
     }
 
     /// Counts one out of its door.
-    pub(crate) fn leave(inner: &Arc<Self>, key: &DoorKey) {
+    pub(crate) fn leave(inner: &Arc<Self>, key: DoorKey) {
         {
             let mut doors = inner.doors.lock();
-            let Some(door) = doors.get_mut(key) else { return };
+            let Some(door) = doors.get_mut(&key) else { return };
             door.held -= 1;
-            if door.is_attended {
+            if door.is_attended || std::mem::replace(&mut door.is_watched, true) {
                 return;
             }
-            door.is_attended = true;
         }
-        inner.tasks.spawn_on(attend(Arc::clone(inner), key.clone()), &inner.runtime);
+        inner.tasks.spawn_on(watch(Arc::clone(inner), key), &inner.runtime);
     }
 }

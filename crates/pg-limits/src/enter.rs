@@ -4,11 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::{Either, select};
 use tokio::sync::oneshot;
 
+use crate::attend::attend;
 use crate::clock::BootInstant;
 use crate::doors::{DoorKey, Request};
 use crate::error::LimitsError;
+use crate::finish::Finish;
 use crate::in_flight::InFlight;
 use crate::limits::{Inner, Limits};
 use crate::metering;
@@ -64,7 +67,7 @@ impl Admitted {
 impl Drop for Admitted {
     fn drop(&mut self) {
         if let Some(door) = self.door.take() {
-            Inner::leave(&self.inner, &door);
+            Inner::leave(&self.inner, door);
         }
     }
 }
@@ -136,8 +139,20 @@ impl Limits {
         };
         let (answer, answered) = oneshot::channel();
         let name = door.name();
-        Inner::arrive(&self.inner, door, request, answer);
-        let entry = match tokio::time::timeout(self.inner.config.claim_timeout, answered).await {
+        let attends = self.inner.arrive(&door, request, answer);
+        let entered = async {
+            if attends {
+                // In this task, without a hand-over; what others still wait for goes on in one of ours.
+                let attending = attend(Arc::clone(&self.inner), door);
+                let attending = Finish::new(&self.inner.tasks, attending);
+                return match select(attending, answered).await {
+                    Either::Left(((), answered)) => answered.await,
+                    Either::Right((answer, _attending)) => answer,
+                };
+            }
+            answered.await
+        };
+        let entry = match tokio::time::timeout(self.inner.config.claim_timeout, entered).await {
             Ok(Ok(entry)) => entry,
             Ok(Err(_closed)) => Err(LimitsError::Unavailable(None)),
             Err(_elapsed) => Err(LimitsError::Undecided),

@@ -240,6 +240,8 @@ async fn aborted_requests_leave_at_once_and_those_of_a_killed_process_by_their_e
     drop(aborted);
     wait_until("aborted requests are out", PATIENCE, || async { held(&database).await == 0 }).await;
     assert_eq!(status(&two.1, "/quick").await, "200");
+    wait_until("that one is told to be out", PATIENCE, || async { held(&database).await == 0 })
+        .await;
 
     let _lost: Vec<_> = futures_util::future::join_all((0..8).map(|_| ask(&one.1, "/slow"))).await;
     wait_until("eight in flight again", PATIENCE, || async { held(&database).await == 8 }).await;
