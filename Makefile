@@ -1,7 +1,7 @@
 # `make help` lists what there is. `make run` and `make test` do all of their own set-up.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup run show test check bench-permits bench-history clean
+.PHONY: help setup run show test check bench-permits bench-history bench-limits clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ bench-permits: setup ## What a permit costs, beside two trivial upserts
 
 bench-history: setup ## What a page and an export cost at five million rows, beside psql
 	cargo run --release -q -p bench --bin bench-history
+
+bench-limits: setup ## What the limits on tokens cost a request, and a count in a window, beside the same without
+	cargo run --release -q -p bench --bin bench-limits
 
 clean: ## Remove what `make run` keeps (the demo's PostgreSQL and its data)
 	rm -rf .run

@@ -1,8 +1,10 @@
-//! What the benchmarks share: how a figure is judged, and what machine it was measured on.
+//! What the benchmarks share: how a figure is judged, what machine it was measured on, and a Studio to measure.
 
+mod installation;
 mod machine;
 mod verdict;
 
+pub use installation::{Account, Installation, Replica};
 pub use machine::{describe, load};
 pub use verdict::Verdicts;
 

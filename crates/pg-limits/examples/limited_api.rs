@@ -18,7 +18,7 @@ use pg_limits::{Config, Entry, InFlight, LimitReached, Limits, ReplicaState, Win
 /// Eight requests of a token at one time, on all processes together.
 const IN_FLIGHT: InFlight = InFlight::new("request_in_flight", 8);
 /// A hundred a minute.
-const A_MINUTE: Window = Window::new("api_request_window", 100, Duration::from_secs(60));
+const A_MINUTE: Window = Window::new("api_request_window", 100, Duration::from_mins(1));
 
 #[derive(Clone)]
 struct App {

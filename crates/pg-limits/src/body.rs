@@ -7,13 +7,15 @@ use std::task::{Context, Poll, Waker};
 use http_body::{Body, Frame, SizeHint};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::permit::{BoundReached, Permit};
+use crate::permit::Permit;
+use crate::stops::Stopped;
 
-/// A response body that keeps a permit: until its last byte, its error, its client's departure or
-/// the time bound, whichever comes first.
+/// A response body that keeps a permit: until its last byte, its error, its client's departure,
+/// the time bound, or somebody who asks for it to stop, whichever comes first.
 ///
-/// At the bound the inner body is dropped and the permit freed even when the client has stopped
-/// reading and nobody polls any more; a client that reads on gets an error, never a clean end.
+/// When it is stopped the inner body is dropped and the permit freed even when the client has stopped
+/// reading and nobody polls any more; a client that reads on gets an error ([`Stopped`]), never a
+/// clean end.
 pub struct PermitBody<B> {
     guarded: Arc<Mutex<Guarded<B>>>,
     endpoint: &'static str,
@@ -23,7 +25,7 @@ pub struct PermitBody<B> {
 struct Guarded<B> {
     body: Option<Pin<Box<B>>>,
     permit: Option<Permit>,
-    is_stopped: bool,
+    stopped: Option<Stopped>,
     waker: Option<Waker>,
 }
 
@@ -41,12 +43,12 @@ impl Permit {
     /// Outside a tokio runtime, which its timer needs.
     pub fn guard<B: Send + 'static>(self, body: B) -> PermitBody<B> {
         let endpoint = self.endpoint().name();
-        let bound = self.bound();
+        let stop = self.stop();
         let left = CancellationToken::new();
         let guarded = Arc::new(Mutex::new(Guarded {
             body: Some(Box::pin(body)),
             permit: Some(self),
-            is_stopped: false,
+            stopped: None,
             waker: None,
         }));
         let (watched, gone) = (Arc::clone(&guarded), left.clone());
@@ -54,7 +56,9 @@ impl Permit {
         tokio::spawn(async move {
             tokio::select! {
                 () = gone.cancelled() => {}
-                () = bound.reached() => watched.lock().unwrap_or_else(PoisonError::into_inner).stop(),
+                stopped = stop => {
+                    watched.lock().unwrap_or_else(PoisonError::into_inner).stop(stopped);
+                }
             }
         });
         PermitBody { guarded, endpoint, _left: left.drop_guard() }
@@ -68,9 +72,9 @@ impl<B> Guarded<B> {
         self.permit = None;
     }
 
-    fn stop(&mut self) {
+    fn stop(&mut self, stopped: Stopped) {
         if self.body.is_some() {
-            self.is_stopped = true;
+            self.stopped = Some(stopped);
         }
         self.end();
         if let Some(waker) = self.waker.take() {
@@ -98,8 +102,8 @@ where
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
         let mut guarded = self.guarded.lock().unwrap_or_else(PoisonError::into_inner);
-        if guarded.is_stopped {
-            return Poll::Ready(Some(Err(Box::new(BoundReached { endpoint: self.endpoint }))));
+        if let Some(stopped) = guarded.stopped {
+            return Poll::Ready(Some(Err(Box::new(stopped))));
         }
         let Some(body) = guarded.body.as_mut() else { return Poll::Ready(None) };
         match body.as_mut().poll_frame(context) {
@@ -127,7 +131,7 @@ where
 
     fn is_end_stream(&self) -> bool {
         let guarded = self.guarded.lock().unwrap_or_else(PoisonError::into_inner);
-        !guarded.is_stopped && guarded.body.as_ref().is_none_or(Body::is_end_stream)
+        guarded.stopped.is_none() && guarded.body.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -20,7 +20,8 @@ use crate::problem::Problem;
 type WhoseRequest<B> = Arc<dyn Fn(&Request<B>) -> Option<String> + Send + Sync>;
 
 /// A tower layer that lets a request through when it gets a permit, keeps the permit until the
-/// response body has ended, and stops the request at the endpoint's time bound.
+/// response body has ended, and stops the request at the endpoint's time bound, or when somebody
+/// asks for it to stop.
 ///
 /// Lay it below the layer that authenticates, so that the closure can read who asks.
 pub struct HeavyRequestLayer<B> {
@@ -116,7 +117,7 @@ where
             };
             match permit.run(service.call(request)).await {
                 Ok(response) => Ok(response?.map(|body| HeavyBody::Work(permit.guard(body)))),
-                Err(reached) => Ok(answer(Problem::from(&reached))),
+                Err(stopped) => Ok(answer(Problem::from(&stopped))),
             }
         })
     }

@@ -28,6 +28,7 @@ mod registry;
 mod release;
 mod schema;
 mod statements;
+mod stops;
 mod throttle;
 mod turns;
 mod window;
@@ -55,6 +56,7 @@ pub use observe::{CapInForce, Holder, Replica};
 pub use permit::{BoundReached, Permit, Refusal, Scope};
 pub use rate_share::{Pass, RateShare};
 pub use registry::ReplicaState;
+pub use stops::{Stop, StopAsked, Stopped};
 pub use throttle::{Attempt, Attempted, Throttle, Throttled};
 pub use window::{LimitReached, Window, WindowState};
 

@@ -20,6 +20,7 @@ use crate::ready_replicas::ReadyReplicas;
 use crate::registry::{self, ReplicaState};
 use crate::release::Release;
 use crate::statements;
+use crate::stops::{self, Held};
 use crate::throttle::Queues;
 use crate::turns::Turns;
 
@@ -49,6 +50,7 @@ pub(crate) struct Inner {
     /// Where tasks run that begin when something is dropped, wherever that is.
     pub(crate) runtime: Handle,
     pub(crate) holds: Holds,
+    pub(crate) held: Held,
     pub(crate) queues: Queues,
     pub(crate) tasks: TaskTracker,
     connections: TaskTracker,
@@ -89,6 +91,7 @@ impl Limits {
             ready: ReadyReplicas::default(),
             runtime: Handle::current(),
             holds: Holds::default(),
+            held: Held::default(),
             queues: Queues::default(),
             tasks: TaskTracker::new(),
             connections,
@@ -98,8 +101,9 @@ impl Limits {
             permits_unknown: AtomicI64::new(0),
         });
         registry::register(&inner).await?;
-        // The connections' tracker also keeps the heartbeat: releases must not wait for it to end.
+        // The connections' tracker also keeps what runs until shutdown: releases must not wait for it.
         inner.connections.spawn(registry::keep(Arc::clone(&inner)));
+        inner.connections.spawn(stops::watch(Arc::clone(&inner)));
         Ok(Self { inner })
     }
 

@@ -3,6 +3,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::clock::BootInstant;
@@ -11,6 +12,7 @@ use crate::finish::Finish;
 use crate::limits::Inner;
 use crate::metering;
 use crate::release::Release;
+use crate::stops::{StopAsked, Stopped};
 
 /// Whose limit a refusal names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -75,6 +77,8 @@ pub struct Permit {
     /// Taken by the release, whichever way it comes about.
     release: Option<Release>,
     shadow: Option<Refusal>,
+    /// Cancelled when somebody asked for the work to stop.
+    asked: CancellationToken,
 }
 
 impl fmt::Debug for Permit {
@@ -95,7 +99,8 @@ impl Permit {
         shadow: Option<Refusal>,
     ) -> Self {
         metering::grant(endpoint.name());
-        Self { inner, endpoint, claimed_at, release: Some(release), shadow }
+        let asked = inner.held.begin(release.permit());
+        Self { inner, endpoint, claimed_at, release: Some(release), shadow, asked }
     }
 
     /// The id of the permit's row.
@@ -135,22 +140,60 @@ impl Permit {
         BoundReached { endpoint: self.endpoint.name() }
     }
 
-    /// Runs work that ends when it is dropped, and drops it at the time bound.
+    /// Waits until somebody asks for the work to stop ([`crate::HeavyRequests::stop`]): end it, then
+    /// give the permit back. Heard within about half a second, on whichever replica it was asked.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: dropping the future only stops the wait, and what was asked once stays asked.
+    pub async fn stop_asked(&self) -> StopAsked {
+        self.asked.cancelled().await;
+        StopAsked { endpoint: self.endpoint.name() }
+    }
+
+    /// Whether somebody has asked for the work to stop.
+    pub fn is_stop_asked(&self) -> bool {
+        self.asked.is_cancelled()
+    }
+
+    /// Waits for the time bound, or until somebody asks for the work to stop.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: dropping the future only stops the wait.
+    pub async fn stopped(&self) -> Stopped {
+        self.stop().await
+    }
+
+    /// What [`Permit::stopped`] waits for, without the permit.
+    pub(crate) fn stop(&self) -> impl Future<Output = Stopped> + Send + use<> {
+        let (bound, asked, endpoint) = (self.bound(), self.asked.clone(), self.endpoint.name());
+        async move {
+            tokio::select! {
+                biased;
+                () = bound.reached() => BoundReached { endpoint }.into(),
+                () = asked.cancelled() => StopAsked { endpoint }.into(),
+            }
+        }
+    }
+
+    /// Runs work that ends when it is dropped, and drops it at the time bound, or when somebody asks for
+    /// it to stop.
     ///
     /// Work that goes on elsewhere when its future is dropped (a query on a server) must be stopped
-    /// there first: wait for [`Permit::bound_reached`] beside it, cancel it, see it end.
+    /// there first: wait for [`Permit::stopped`] beside it, cancel it, see it end.
     ///
     /// # Errors
     ///
-    /// [`BoundReached`] when the work was dropped at its bound.
+    /// [`Stopped`] when the work was dropped, and why.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future drops the work; the permit stays.
-    pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, BoundReached> {
+    pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, Stopped> {
         tokio::select! {
             biased;
-            reached = self.bound_reached() => Err(reached),
+            stopped = self.stopped() => Err(stopped),
             output = work => Ok(output),
         }
     }
@@ -168,6 +211,7 @@ impl Permit {
 
     fn take_release(&mut self) -> Option<Finish<()>> {
         let release = self.release.take()?;
+        self.inner.held.end(release.permit());
         let held = self.claimed_at.elapsed();
         self.inner.holds.record(self.endpoint.name(), held);
         metering::end(self.endpoint.name(), held);

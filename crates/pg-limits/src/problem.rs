@@ -5,11 +5,13 @@ use serde_json::{Map, Value, json};
 
 use crate::error::LimitsError;
 use crate::permit::{BoundReached, Refusal, Scope};
+use crate::stops::{StopAsked, Stopped};
 
 /// An RFC 9457 problem that answers for a request which the limits did not let through, or stopped.
 ///
 /// `type` is `/problems/<suffix>`: `too-many-heavy-requests` (429, with `endpoint`, `limit` and
-/// `scope`), `limits-unavailable` (503) or `heavy-request-timed-out` (503, with `endpoint`).
+/// `scope`), `limits-unavailable` (503), `heavy-request-timed-out` or `heavy-request-stopped` (503, with
+/// `endpoint`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
     status: StatusCode,
@@ -108,6 +110,28 @@ impl From<&BoundReached> for Problem {
     }
 }
 
+impl From<&StopAsked> for Problem {
+    fn from(asked: &StopAsked) -> Self {
+        let mut problem = Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "heavy-request-stopped",
+            "Heavy request stopped",
+            &format!("`{}` was stopped by an operator.", asked.endpoint),
+        );
+        problem.members.insert("endpoint".into(), json!(asked.endpoint));
+        problem
+    }
+}
+
+impl From<&Stopped> for Problem {
+    fn from(stopped: &Stopped) -> Self {
+        match stopped {
+            Stopped::BoundReached(reached) => reached.into(),
+            Stopped::StopAsked(asked) => asked.into(),
+        }
+    }
+}
+
 #[cfg(feature = "axum")]
 mod answer {
     use axum::body::Body;
@@ -116,6 +140,7 @@ mod answer {
     use super::Problem;
     use crate::error::LimitsError;
     use crate::permit::{BoundReached, Refusal};
+    use crate::stops::Stopped;
 
     impl IntoResponse for Problem {
         fn into_response(self) -> Response {
@@ -137,6 +162,12 @@ mod answer {
     }
 
     impl IntoResponse for BoundReached {
+        fn into_response(self) -> Response {
+            Problem::from(&self).into_response()
+        }
+    }
+
+    impl IntoResponse for Stopped {
         fn into_response(self) -> Response {
             Problem::from(&self).into_response()
         }

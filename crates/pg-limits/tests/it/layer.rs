@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::http::Request;
 use axum::routing::get;
 use bytes::Bytes;
-use pg_limits::{Endpoint, HeavyRequestLayer, HeavyRequests};
+use pg_limits::{Endpoint, HeavyRequestLayer, HeavyRequests, Stop};
 use testkit::{ReplicaProcess, wait_until};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -153,6 +153,44 @@ async fn a_handler_that_does_not_answer_is_stopped_at_the_bound() {
     assert!(text.starts_with("HTTP/1.1 503"), "{text}");
     assert!(text.contains("/problems/heavy-request-timed-out"), "{text}");
     wait_for_live(&database.client().await, 0).await;
+}
+
+#[tokio::test]
+async fn a_body_that_is_asked_to_stop_ends_in_an_error_though_its_client_does_not_read() {
+    let database = database().await;
+    let heavy = HeavyRequests::connect(config(&database, WORK, 8)).await.unwrap();
+    let (address, mut bodies) = serve(&heavy, WORK).await;
+    let mut stream = ask(&address, "ada").await;
+    let body = bodies.recv().await.unwrap();
+    let filling = tokio::spawn(async move {
+        let chunk = Bytes::from(vec![b'x'; 1 << 20]);
+        while body.send(Ok(chunk.clone())).await.is_ok() {}
+    });
+    let held = heavy.holders().await.unwrap();
+    assert_eq!(heavy.stop(held[0].permit, PATIENCE).await.unwrap(), Stop::Ended);
+    filling.await.unwrap();
+    let text = answer(&mut stream).await;
+    assert!(!text.ends_with("0\r\n\r\n"), "a body that was stopped must not end cleanly");
+}
+
+#[tokio::test]
+async fn a_handler_that_is_asked_to_stop_is_dropped_and_its_client_told() {
+    let database = database().await;
+    let heavy = HeavyRequests::connect(config(&database, WORK, 8)).await.unwrap();
+    let user = |_: &Request<Body>| Some("ada".to_owned());
+    let layer = HeavyRequestLayer::new(heavy.clone(), WORK, user);
+    let app = Router::new().route("/", get(std::future::pending::<()>)).layer(layer);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    let mut stream = ask(&address, "ada").await;
+    let client = database.client().await;
+    wait_for_live(&client, 1).await;
+    let held = heavy.holders().await.unwrap();
+    assert_eq!(heavy.stop(held[0].permit, PATIENCE).await.unwrap(), Stop::Ended);
+    let text = answer(&mut stream).await;
+    assert!(text.starts_with("HTTP/1.1 503"), "{text}");
+    assert!(text.contains("/problems/heavy-request-stopped"), "{text}");
 }
 
 #[tokio::test]

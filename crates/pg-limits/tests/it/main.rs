@@ -14,5 +14,6 @@ mod rate_shares;
 mod registry;
 mod releases;
 mod shadow;
+mod stops;
 mod throttle;
 mod windows;

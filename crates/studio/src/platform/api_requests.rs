@@ -104,16 +104,21 @@ fn refusal(limit: &LimitReached) -> Problem {
     };
     let whose =
         if limit.name == OF_USER { "all tokens of your account have" } else { "the token has" };
-    let mut problem =
-        Problem::new(StatusCode::TOO_MANY_REQUESTS, "rate-limited", "Too many requests")
-            .detail(format!(
-                "In {} seconds {whose} {} requests, over all replicas.",
-                window.as_secs(),
-                limit.limit
-            ))
-            .member("limit", limit.limit)
-            .member("windowSeconds", window.as_secs())
-            .retry_after(limit.retry_after);
+    let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "rate-limited", "Too many requests")
+        .detail(format!(
+            "In {} seconds {whose} {} requests, over all replicas.",
+            window.as_secs(),
+            limit.limit
+        ));
+    with_window(problem, limit, window)
+}
+
+/// A problem that tells of a full window: its size, its length, and when to come back.
+pub fn with_window(problem: Problem, limit: &LimitReached, window: Duration) -> Problem {
+    let mut problem = problem
+        .member("limit", limit.limit)
+        .member("windowSeconds", window.as_secs())
+        .retry_after(limit.retry_after);
     let mut headers = HeaderMap::new();
     tell_windows(&mut headers, &[(limit.name, limit.limit, window, 0, limit.retry_after)]);
     for (name, value) in &headers {

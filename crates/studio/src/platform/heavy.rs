@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 pub use pg_limits::{
     Admitted, Attempt, Attempted, BootInstant, CapInForce, Claim, Count, Counted, Endpoint, Entry,
-    HeavyRequests, InFlight, LimitReached, LimitsError, Permit, Refusal, ReplicaState, Scope,
-    Throttle, Throttled, Window, WindowState,
+    HeavyRequests, Holder, InFlight, LimitReached, LimitsError, Permit, Refusal, ReplicaState,
+    Scope, Stop, Throttle, Throttled, Window, WindowState,
 };
 
 use super::problem::Problem;

@@ -10,6 +10,7 @@ pub mod database;
 pub mod heavy;
 pub mod in_force;
 pub mod listener;
+pub mod login_attempt;
 pub mod paging;
 pub mod problem;
 pub mod refusals;

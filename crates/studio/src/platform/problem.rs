@@ -157,12 +157,12 @@ impl Problem {
         .member("timeBoundSeconds", endpoint.time_bound().as_secs())
     }
 
-    /// 503: somebody stopped the query in the database.
+    /// 503: an administrator stopped the work, through its permit or in the database.
     pub fn query_stopped() -> Self {
         Self::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "query-stopped",
-            "The query was stopped in the database",
+            "The query was stopped by an administrator",
         )
     }
 

@@ -57,7 +57,7 @@ pub enum Ended<T> {
     TimeBound,
     /// Stopped because its client left, or because this replica shuts down.
     ClientLeft,
-    /// Stopped by somebody in the database.
+    /// Stopped by an administrator, through its permit or in the database.
     Administrator,
     /// Stopped by the recovery of a standby.
     RecoveryConflict,
@@ -85,10 +85,14 @@ impl<T> Ended<T> {
     }
 }
 
+/// What the trail says of work that was stopped through its permit.
+pub const STOPPED_BY_ADMINISTRATOR: &str = "stopped by administrator";
+
 #[derive(Debug, Clone, Copy)]
 enum Stop {
     TimeBound,
     ClientLeft,
+    Administrator,
 }
 
 /// Whether work was stopped, and how it took that.
@@ -135,6 +139,7 @@ impl Bounds<'_> {
         tokio::select! {
             biased;
             () = self.left.cancelled() => Stop::ClientLeft,
+            _ = self.permit.stop_asked() => Stop::Administrator,
             () = reached => Stop::TimeBound,
         }
     }
@@ -262,6 +267,7 @@ fn stopped<T>(stop: Stop) -> Ended<T> {
     match stop {
         Stop::TimeBound => Ended::TimeBound,
         Stop::ClientLeft => Ended::ClientLeft,
+        Stop::Administrator => Ended::Administrator,
     }
 }
 

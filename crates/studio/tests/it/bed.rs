@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use studio::platform::access::Role;
 use studio::platform::account::{self, AccountName};
 use studio::platform::token::{TokenId, TokenSecret};
-use testkit::{ReplicaProcess, TestDatabase};
+use testkit::{ReplicaProcess, TestDatabase, wait_until};
 use tokio_postgres::Client;
 use uuid::Uuid;
 
@@ -149,6 +149,17 @@ impl Bed {
             .execute(include_str!("bed/setting.sql"), &[&name, &value])
             .await
             .unwrap();
+    }
+
+    /// Waits until so many connections of replicas wait for a lock in this installation's database.
+    pub(crate) async fn waiting(&self, count: i64) {
+        const WAITING: &str = "select count(*) from pg_stat_activity \
+            where datname = current_database() and wait_event_type = 'Lock' and usename = 'studio_app'";
+        let client = self.client().await;
+        wait_until("requests wait for the lock", PATIENCE, async || {
+            client.query_one(WAITING, &[]).await.unwrap().get::<_, i64>(0) == count
+        })
+        .await;
     }
 
     /// Creates one account of each role, named like it.

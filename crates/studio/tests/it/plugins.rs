@@ -150,7 +150,12 @@ async fn fifty_megabytes_fit_and_one_byte_more_does_not() {
         client.batch_execute("delete from studio.plugin").await.unwrap();
     }
     // Declared: refused without a byte of it, and not counted.
-    let stream = begin(&administrator, &format!("Content-Length: {}", MOST + 1), b"").await;
+    let stream = begin(
+        &administrator,
+        &format!("Expect: 100-continue\r\nContent-Length: {}", MOST + 1),
+        b"",
+    )
+    .await;
     let said = rest(stream).await;
     assert!(said.starts_with("HTTP/1.1 413 ") && said.contains("upload-too-large"), "{said}");
     // Not declared: counted while it comes.
@@ -219,7 +224,7 @@ async fn an_upload_that_stands_still_holds_nothing_and_is_stopped() {
     bed.accounts().await;
     let replica = bed
         .replica_with(&[
-            ("STUDIO_HTTP_UPLOAD_STALL_SECONDS", "4"),
+            ("STUDIO_HTTP_UPLOAD_STALL_SECONDS", "10"),
             ("STUDIO_DATABASE_MAIN_POOL", "2"),
         ])
         .await;
@@ -304,7 +309,7 @@ async fn the_sixth_upload_of_an_hour_is_refused_on_every_replica() {
     for session in [&here, &there] {
         // Its body never comes: the refusal does not wait for it.
         let said =
-            rest(begin(session, "Content-Length: 100\r\nConnection: close", b"").await).await;
+            rest(begin(session, "Expect: 100-continue\r\nContent-Length: 100", b"").await).await;
         assert!(said.starts_with("HTTP/1.1 429 "), "{said}");
         let refused = upload(session, content(10)).await;
         assert_eq!(refused.problem(), "too-many-uploads");
@@ -322,6 +327,26 @@ async fn the_sixth_upload_of_an_hour_is_refused_on_every_replica() {
     assert_eq!(upload(&second, content(10)).await.status, StatusCode::CREATED);
     an_hour_later(&bed).await;
     assert_eq!(upload(&there, content(10)).await.status, StatusCode::CREATED);
+}
+
+#[tokio::test]
+async fn the_window_is_a_setting_and_in_shadow_it_refuses_nothing() {
+    let bed = Bed::new().await;
+    bed.accounts().await;
+    bed.setting("upload_window.uploads", "1").await;
+    bed.setting("upload_window.seconds", "60").await;
+    bed.setting("upload_window.mode", "shadow").await;
+    let shadow = bed.replica().await;
+    let here = shadow.sign_in("administrator").await;
+    for _ in 0..3 {
+        assert_eq!(upload(&here, content(10)).await.status, StatusCode::CREATED);
+    }
+    bed.setting("upload_window.mode", "enforce").await;
+    let enforcing = bed.replica().await;
+    let there = here.at(&enforcing);
+    let refused = upload(&there, content(10)).await;
+    assert_eq!(refused.problem(), "too-many-uploads");
+    assert_eq!(refused.headers["ratelimit-policy"], "\"upload_window\";q=1;w=60");
 }
 
 #[tokio::test]

@@ -5,12 +5,19 @@ mod bounded;
 mod networks;
 mod parallel;
 mod rules;
+mod settings;
+
+use std::sync::LazyLock;
 
 use http::StatusCode;
 use serde_json::{Value, json};
+use tokio::sync::Mutex;
 use tokio_postgres::Client;
 
 use crate::bed::{Answer, Bed, PASSWORD, Replica, answer};
+
+/// Sign-ins wait for each other for ten seconds at most: tests that want the whole machine take turns.
+static TURN: LazyLock<Mutex<()>> = LazyLock::new(Mutex::default);
 
 /// Signs in with a password, perhaps as a proxy would pass it on.
 async fn sign_in(

@@ -263,6 +263,30 @@ async fn an_account_has_fifty_live_tokens_also_when_they_are_asked_for_at_once()
 }
 
 #[tokio::test]
+async fn an_account_that_is_being_disabled_gets_no_token_more() {
+    let bed = Bed::new().await;
+    bed.accounts().await;
+    let replica = bed.replica().await;
+    let viewer = replica.sign_in("viewer").await;
+    let mut holder = bed.client().await;
+    let disabling = holder.transaction().await.unwrap();
+    disabling
+        .batch_execute("update studio.account set is_disabled = true where name = 'viewer'")
+        .await
+        .unwrap();
+    let making = tokio::spawn(async move {
+        viewer.post("/api/v1/tokens", &json!({ "name": "x", "grants": [] })).await
+    });
+    bed.waiting(1).await;
+    disabling.commit().await.unwrap();
+    let refused = making.await.unwrap();
+    assert_eq!(refused.problem(), "sign-in-required");
+    let client = bed.client().await;
+    let made = client.query_one("select count(*) from studio.api_token", &[]).await.unwrap();
+    assert_eq!(made.get::<_, i64>(0), 0);
+}
+
+#[tokio::test]
 async fn the_list_is_bounded_and_shows_every_live_token_however_many_have_ended() {
     let bed = Bed::new().await;
     bed.accounts().await;

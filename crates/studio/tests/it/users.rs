@@ -3,9 +3,8 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 use studio::platform::access::{Permission, Role};
-use testkit::wait_until;
 
-use crate::bed::{Answer, Bed, PASSWORD, PATIENCE, Session, answer};
+use crate::bed::{Answer, Bed, PASSWORD, Session, answer};
 
 async fn id_of(session: &Session) -> String {
     session.get("/api/v1/me").await.json()["id"].as_str().unwrap().to_owned()
@@ -18,22 +17,6 @@ async fn change(session: &Session, id: &str, role: &str, is_disabled: bool) -> A
 
 fn told(answer: &Answer) -> (StatusCode, String) {
     (answer.status, answer.problem())
-}
-
-/// Waits until so many of the replicas' connections wait for a lock in this test's database.
-async fn waiting(bed: &Bed, count: i64) {
-    let client = bed.client().await;
-    wait_until("requests wait for the lock", PATIENCE, async || {
-        let waiting = client
-            .query_one(
-                "select count(*) from pg_stat_activity where datname = current_database() \
-                 and wait_event_type = 'Lock' and usename = 'studio_app'",
-                &[],
-            )
-            .await;
-        waiting.unwrap().get::<_, i64>(0) == count
-    })
-    .await;
 }
 
 fn names(page: &Value) -> Vec<&str> {
@@ -240,7 +223,7 @@ async fn the_last_administrator_stays_also_when_each_takes_the_others_place_at_o
     let both = tokio::spawn(async move {
         tokio::join!(change(&ada, &ids.1, "viewer", false), change(&bob, &ids.0, "viewer", true))
     });
-    waiting(&bed, 2).await;
+    bed.waiting(2).await;
     turn.commit().await.unwrap();
     let (by_ada, by_bob) = both.await.unwrap();
     let (done, refused) =
@@ -318,6 +301,26 @@ async fn ones_own_password_is_changed_for_the_old_one_and_leaves_one_new_session
     }
 }
 
+#[tokio::test]
+async fn guesses_at_ones_own_old_password_are_throttled_as_sign_ins_are() {
+    let bed = Bed::new().await;
+    bed.accounts().await;
+    let (one, other) = (bed.replica().await, bed.replica().await);
+    let viewer = one.sign_in("viewer").await;
+    let wrong = json!({ "oldPassword": "not the password", "newPassword": PASSWORD });
+    for number in 0..5 {
+        let session = if number % 2 == 0 { viewer.clone() } else { viewer.at(&other) };
+        let refused = session.post("/api/v1/me/password", &wrong).await;
+        assert_eq!(refused.problem(), "wrong-password");
+    }
+    let right = json!({ "oldPassword": PASSWORD, "newPassword": "another password for tests" });
+    let throttled = (StatusCode::TOO_MANY_REQUESTS, "login-throttled".to_owned());
+    assert_eq!(told(&viewer.post("/api/v1/me/password", &right).await), throttled);
+    let credentials = json!({ "name": "viewer", "password": PASSWORD });
+    assert_eq!(told(&other.nobody().post("/api/v1/session", &credentials).await), throttled);
+    assert_eq!(viewer.get("/api/v1/me").await.status, StatusCode::OK);
+}
+
 /// A sign-in checks the password first and begins its session later; what happens between must win.
 #[tokio::test]
 async fn a_sign_in_that_was_under_way_gives_no_session_to_a_disabled_account() {
@@ -338,7 +341,7 @@ async fn a_sign_in_that_was_under_way_gives_no_session_to_a_disabled_account() {
             nobody.post("/api/v1/session", &credentials).await
         });
         // Its password was right; now it waits for the row.
-        waiting(&bed, 1).await;
+        bed.waiting(1).await;
         transaction.commit().await.unwrap();
         let refused = signing_in.await.unwrap();
         assert_eq!(told(&refused), (StatusCode::UNAUTHORIZED, "wrong-credentials".to_owned()));

@@ -86,6 +86,26 @@ async fn a_query_is_stopped_at_an_earlier_deadline_and_its_connection_closed() {
     app.pools.main().await.unwrap().execute("select 1", &[]).await.unwrap();
 }
 
+#[tokio::test]
+async fn a_query_is_stopped_when_its_permit_is_asked_for() {
+    let bed = Bed::new().await;
+    let app = app(&bed).await;
+    let (permit, left) = (permit(&app).await, CancellationToken::new());
+    let (asking, id) = (app.heavy.clone(), permit.id());
+    let asked = tokio::spawn(async move { asking.stop(id, PATIENCE).await });
+    let (ended, connection) = bounds(&app, &permit, &left)
+        .run(app.pools.main().await.unwrap(), |connection| {
+            connection.batch_execute("select pg_sleep(60)").boxed()
+        })
+        .await;
+    assert!(matches!(ended, Ended::Administrator), "{ended:?}");
+    assert!(connection.is_none());
+    assert_eq!(sleeping(&bed).await, 0);
+    assert!(!asked.is_finished(), "the permit is free when its holder gives it back");
+    permit.release().await;
+    assert_eq!(asked.await.unwrap().unwrap(), heavy::Stop::Ended);
+}
+
 async fn sleeping(bed: &Bed) -> usize {
     let sql = "select from pg_stat_activity where datname = current_database() \
                and usename = 'studio_app' and state = 'active'";

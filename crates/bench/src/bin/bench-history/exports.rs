@@ -4,9 +4,8 @@ use std::process::Stdio;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
-use bench::{Verdicts, median};
+use bench::{Installation, Replica, Verdicts, median};
 
-use crate::installation::{Installation, Replica};
 use crate::memory;
 use crate::session::Session;
 

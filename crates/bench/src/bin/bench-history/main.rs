@@ -3,17 +3,15 @@
 #![expect(clippy::print_stdout, reason = "a benchmark's output is what it prints")]
 
 mod exports;
-mod installation;
 mod memory;
 mod pages;
 mod session;
 
 use anyhow::Result;
-use bench::Verdicts;
+use bench::{Installation, Verdicts};
 use clap::Parser;
 
 use crate::exports::Exports;
-use crate::installation::Installation;
 use crate::pages::Pages;
 use crate::session::Session;
 

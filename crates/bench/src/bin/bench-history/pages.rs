@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use bench::{Verdicts, median};
+use bench::{Installation, Verdicts, median};
 use studio::features::audit::cursor_behind;
 use studio::platform::paging::{Key, Microseconds};
 use tokio_postgres::Client;
 
-use crate::installation::Installation;
 use crate::session::Session;
 
 /// How much longer the page at the end may take.

@@ -7,7 +7,7 @@ use reqwest::header;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::installation::Account;
+use bench::Account;
 
 pub(crate) struct Session {
     client: reqwest::Client,

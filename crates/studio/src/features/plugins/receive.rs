@@ -25,10 +25,15 @@ pub(super) enum Failure {
     Refused(Problem),
     /// The client went away, or cut its body short.
     Cut,
-    /// It is no fault of the client's.
-    Ours(Problem),
-    /// The request was dropped, or this replica shuts down.
-    Stopped,
+    /// It is no fault of the client's; the word is for the trail.
+    Ours(&'static str, Problem),
+}
+
+impl Failure {
+    /// Something of ours failed.
+    pub(super) fn database(problem: Problem) -> Self {
+        Self::Ours("database", problem)
+    }
 }
 
 /// An upload that arrived whole, and is a plugin now.
@@ -39,13 +44,14 @@ pub(super) struct Received {
     pub(super) at: Microseconds,
 }
 
-/// Receives everything and completes the upload.
+/// Receives everything and completes the upload. `left` is cancelled when the client leaves, and by `stop_work`, when
+/// this replica has no more time.
 pub(super) async fn receive(
     pending: &Pending,
     body: Body,
     declared: &Declared,
     stall: Duration,
-    left: &CancellationToken,
+    (left, stop_work): (&CancellationToken, &CancellationToken),
 ) -> Result<Received, Failure> {
     let received = async {
         let mut pieces = Pieces::new(pending);
@@ -54,7 +60,9 @@ pub(super) async fn receive(
     };
     tokio::select! {
         biased;
-        () = left.cancelled() => Err(Failure::Stopped),
+        // Before the other, which it cancels: a replica that shuts down stops uploads that are none the worse for it.
+        () = stop_work.cancelled() => Err(Failure::Ours("draining", Problem::draining())),
+        () = left.cancelled() => Err(Failure::Cut),
         received = tokio::time::timeout(UPLOAD_TIME, received) => {
             received.unwrap_or_else(|_| Err(Failure::Refused(too_slow())))
         }
@@ -105,7 +113,7 @@ impl<'a> Pieces<'a> {
 
     async fn write(&mut self) -> Result<(), Failure> {
         let chunk = std::mem::replace(&mut self.chunk, BytesMut::with_capacity(CHUNK)).freeze();
-        self.pending.write(self.written, &chunk).await.map_err(Failure::Ours)?;
+        self.pending.write(self.written, &chunk).await.map_err(Failure::database)?;
         self.written += 1;
         Ok(())
     }
@@ -124,9 +132,10 @@ impl<'a> Pieces<'a> {
         if !self.chunk.is_empty() {
             self.write().await?;
         }
-        let size =
-            i32::try_from(self.size).map_err(|error| Failure::Ours(Problem::internal(&error)))?;
-        let at = self.pending.complete(size, &digest, self.written).await.map_err(Failure::Ours)?;
+        let size = i32::try_from(self.size)
+            .map_err(|error| Failure::database(Problem::internal(&error)))?;
+        let at =
+            self.pending.complete(size, &digest, self.written).await.map_err(Failure::database)?;
         Ok(Received { size, sha256, at })
     }
 }

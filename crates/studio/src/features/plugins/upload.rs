@@ -19,7 +19,7 @@ use super::{Plugin, UPLOAD_TIME, target, window};
 use crate::app::App;
 use crate::platform::access::SignedIn;
 use crate::platform::audit::{Action, Outcome};
-use crate::platform::problem::{ApiResult, Problem, ProblemDocument};
+use crate::platform::problem::{ApiResult, ProblemDocument};
 use crate::platform::request::Query;
 use crate::platform::{timestamp, work};
 
@@ -84,19 +84,10 @@ async fn store(
     let (id, received) = match begin_and_receive(app, who, declared, body, left).await {
         Ok(plugin) => plugin,
         Err(failure) => {
-            // A replica that shuts down cuts uploads that are none the worse for it.
-            let is_draining = app.stop_work.is_cancelled();
             return Err(match failure {
                 Failure::Refused(problem) => problem,
                 Failure::Cut => receive::broken().detail("It ended before it was whole."),
-                Failure::Stopped if !is_draining => {
-                    receive::broken().detail("It ended before it was whole.")
-                }
-                Failure::Stopped => {
-                    window::give_back(counted).await;
-                    Problem::draining()
-                }
-                Failure::Ours(problem) => {
+                Failure::Ours(_, problem) => {
                     window::give_back(counted).await;
                     problem
                 }
@@ -120,7 +111,7 @@ async fn begin_and_receive(
     body: Body,
     left: &CancellationToken,
 ) -> Result<(uuid::Uuid, Received), Failure> {
-    let pending = Pending::begin(app, who, &declared.name).await.map_err(Failure::Ours)?;
+    let pending = Pending::begin(app, who, &declared.name).await.map_err(Failure::database)?;
     let id = pending.id;
     let detail = json!({ "name": declared.name });
     let event = app.audit.begin(who, Action::PluginUpload, &target(id), detail, UPLOAD_TIME).await;
@@ -128,16 +119,16 @@ async fn begin_and_receive(
         Ok(event) => event,
         Err(problem) => {
             pending.discard();
-            return Err(Failure::Ours(problem));
+            return Err(Failure::database(problem));
         }
     };
     let stall = Duration::from_secs(app.settings.http.upload_stall_seconds);
-    let received = receive::receive(&pending, body, declared, stall, left).await;
+    let received = receive::receive(&pending, body, declared, stall, (left, &app.stop_work)).await;
     let outcome = match &received {
         Ok(_) => Outcome::Complete { rows: 0 },
         Err(Failure::Refused(problem)) => Outcome::Failed { reason: problem.suffix(), rows: 0 },
-        Err(Failure::Ours(_)) => Outcome::Failed { reason: "database", rows: 0 },
-        Err(Failure::Cut | Failure::Stopped) => Outcome::AbortedByClient { rows: 0 },
+        Err(Failure::Ours(reason, _)) => Outcome::Failed { reason, rows: 0 },
+        Err(Failure::Cut) => Outcome::AbortedByClient { rows: 0 },
     };
     if received.is_err() {
         pending.discard();

@@ -1,10 +1,12 @@
 //! How many plugins a user uploads in an hour.
 
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::StatusCode;
 use pg_limits::{Count, Counted, LimitReached, Window};
 
 use crate::app::App;
 use crate::platform::access::SignedIn;
+use crate::platform::api_requests;
+use crate::platform::heavy::is_first_this_minute;
 use crate::platform::in_force::Mode;
 use crate::platform::in_force::catalogue::upload_window;
 use crate::platform::problem::Problem;
@@ -19,15 +21,23 @@ pub(super) async fn count(app: &App, who: &SignedIn) -> Result<Counted, Problem>
     match app.heavy.count(&window(app), &who.user()).await? {
         Count::Counted(counted) => {
             if counted.would_have_been_refused().is_some() {
-                tracing::info!(user = %who.account, "An upload would have been refused");
+                tell(who, "An upload would have been refused");
                 app.refusals.count(NAME, "user", true);
             }
             Ok(counted)
         }
         Count::Full(limit) => {
+            tell(who, "An upload was refused");
             app.refusals.count(NAME, "user", false);
             Err(full(&limit))
         }
+    }
+}
+
+/// One event a user and minute.
+fn tell(who: &SignedIn, what: &'static str) {
+    if is_first_this_minute(&format!("{NAME} {}", who.account)) {
+        tracing::info!(user = %who.account, "{what}");
     }
 }
 
@@ -47,19 +57,7 @@ pub(super) async fn give_back(counted: Counted) {
 }
 
 fn full(limit: &LimitReached) -> Problem {
-    let window = limit.window.unwrap_or_default().as_secs();
-    let seconds = limit.retry_after.as_secs() + u64::from(limit.retry_after.subsec_nanos() > 0);
-    let policy = format!("\"{}\";q={};w={window}", limit.name, limit.limit);
-    let state = format!("\"{}\";r=0;t={seconds}", limit.name);
-    let mut problem =
-        Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-many-uploads", "Too many uploads")
-            .member("limit", limit.limit)
-            .member("windowSeconds", window)
-            .retry_after(limit.retry_after);
-    for (name, text) in [("ratelimit-policy", policy), ("ratelimit", state)] {
-        if let Ok(value) = HeaderValue::from_str(&text) {
-            problem = problem.header(HeaderName::from_static(name), value);
-        }
-    }
-    problem
+    let problem =
+        Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-many-uploads", "Too many uploads");
+    api_requests::with_window(problem, limit, limit.window.unwrap_or_default())
 }

@@ -7,23 +7,19 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Me, throttle};
+use super::Me;
 use crate::app::App;
 use crate::platform::access::SignedIn;
-use crate::platform::account::{self, Account, AccountName};
+use crate::platform::account::AccountName;
 use crate::platform::audit::{Action, Outcome};
 use crate::platform::client_address::ClientAddress;
-use crate::platform::heavy::{Attempt, LimitsError};
+use crate::platform::login_attempt;
 use crate::platform::problem::{ApiResult, Problem, ProblemDocument};
 use crate::platform::request::{Json, RequestId};
 use crate::platform::session::{self, SessionId};
 
 /// The longest that a sign-in takes: the total time limit of a cheap request.
 const BOUND: Duration = Duration::from_mins(1);
-
-/// How long a sign-in waits for a thread to check its password on: with a connection's wait and the check well within
-/// what its attempt is reserved for.
-const PLACE_WAIT: Duration = Duration::from_secs(8);
 
 /// A name and its password.
 #[derive(Deserialize, utoipa::ToSchema)]
@@ -55,11 +51,9 @@ pub(super) async fn create(
 ) -> ApiResult<([(HeaderName, HeaderValue); 1], axum::Json<Me>)> {
     let name = AccountName::parse(&credentials.name)
         .ok_or_else(|| Problem::bad_parameter("An account has a name of 1 to 128 characters."))?;
-    let attempt = throttle::admit(&app, &name, client).await?;
-    // A task of its own: whoever leaves without waiting for the answer has made his guess all the same.
-    let check = check(app.clone(), attempt, name, credentials.password);
-    let checked = app.tasks.spawn(check).await.map_err(|error| Problem::internal(&error))?;
-    let account = checked?.ok_or_else(wrong_credentials)?;
+    let account = login_attempt::check(&app, name, client, credentials.password)
+        .await?
+        .ok_or_else(wrong_credentials)?;
 
     let hash = account.password_hash().to_owned();
     let who = SignedIn::by_session(account.id, account.name, account.role, request_id);
@@ -84,29 +78,6 @@ pub(super) async fn create(
     event.finish(Outcome::Complete { rows: 0 }).await;
     let cookie = session::cookie(&id, &app.settings.http)?;
     Ok(([(header::SET_COOKIE, cookie)], axum::Json(Me::from(who))))
-}
-
-/// Checks a password and counts how that ended. What could not be checked, or not be counted, is neither right nor wrong.
-async fn check(
-    app: App,
-    attempt: Attempt,
-    name: AccountName,
-    password: String,
-) -> ApiResult<Option<Account>> {
-    let place = tokio::time::timeout(PLACE_WAIT, app.passwords.place())
-        .await
-        .map_err(|_elapsed| LimitsError::Undecided)??;
-    // The connection goes back before the password is checked, which takes long.
-    let found = { account::find(&app.pools.main().await?, &name).await? };
-    if attempt.remaining().is_zero() {
-        return Err(LimitsError::Undecided.into());
-    }
-    let account = place.check(found, password).await?;
-    match &account {
-        Some(_) => attempt.succeeded().await?,
-        None => attempt.failed().await?,
-    }
-    Ok(account)
 }
 
 fn wrong_credentials() -> Problem {

@@ -1,9 +1,9 @@
-//! Signing in and out, and who one is.
+//! Signing in and out, who one is, and one's own password.
 
 mod create;
 mod delete;
 mod me;
-mod throttle;
+mod password;
 
 use utoipa_axum::routes;
 
@@ -18,6 +18,7 @@ pub fn routes() -> Vec<Route> {
         Route::new(Access::Public, cost, routes!(create::create)),
         Route::new(Access::Session, cost, routes!(delete::delete)),
         Route::new(Access::SignedIn, cost, routes!(me::me)),
+        Route::new(Access::Session, cost, routes!(password::change)),
     ]
 }
 

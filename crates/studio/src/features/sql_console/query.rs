@@ -16,7 +16,7 @@ use super::check::{CheckedQuery, check};
 use super::run::{self, Answer, Document, invalid_sql};
 use super::{body, guard};
 use crate::app::App;
-use crate::platform::access::SignedIn;
+use crate::platform::access::{Role, SignedIn, SignedInBy};
 use crate::platform::audit::{Action, Bound, OpenEvent, Outcome};
 use crate::platform::heavy::{self, Permit};
 use crate::platform::problem::{ApiResult, Problem, ProblemDocument};
@@ -64,7 +64,7 @@ pub(super) async fn query(
             ));
         }
     }
-    let login = guard::login(&app, who.role).await?;
+    let login = guard::login(&app, role_of_login(&who, &checked)).await?;
     let permit = heavy::claim(&app, &ENDPOINT, &who.user()).await?;
     let task = app.clone();
     let (pieces, permit) = work::owned(&app, move |left| async move {
@@ -72,6 +72,16 @@ pub(super) async fn query(
     })
     .await??;
     Ok(body::respond(&app, pieces, permit))
+}
+
+/// The role whose login a query runs under. A token may be granted less than its owner: its queries run under the weakest
+/// role that reads the views which they name, so that the server too holds them to that.
+fn role_of_login(who: &SignedIn, checked: &CheckedQuery) -> Role {
+    let reads_all = |role: &Role| checked.views().iter().all(|view| view.is_readable_by(*role));
+    match who.by {
+        SignedInBy::Session => who.role,
+        SignedInBy::Token(_) => Role::ALL.into_iter().find(reads_all).unwrap_or(who.role),
+    }
 }
 
 /// Checks the text on a thread that may block.

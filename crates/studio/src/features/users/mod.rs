@@ -1,9 +1,8 @@
-//! Accounts and roles, for administrators; and one's own password.
+//! Accounts and roles, for administrators.
 
 mod change;
 mod create;
 mod list;
-mod own_password;
 mod password;
 mod roles;
 
@@ -19,8 +18,6 @@ use crate::platform::problem::Problem;
 use crate::platform::route::{Access, Cost, Route};
 use crate::platform::timestamp;
 
-const SET_PASSWORD: &str = include_str!("queries/set_password.sql");
-
 /// The routes of this feature. A token may look, when it was granted that; what changes who may sign in needs a session.
 pub fn routes() -> Vec<Route> {
     let list = Cost::Cheap { rows: list::PAGE_ROWS + 1, bytes: 512 << 10 };
@@ -32,7 +29,6 @@ pub fn routes() -> Vec<Route> {
         Route::new(change, one, routes!(create::create)),
         Route::new(change, one, routes!(change::change)),
         Route::new(change, one, routes!(password::set)),
-        Route::new(Access::Session, one, routes!(own_password::change)),
         Route::new(look, one, routes!(roles::roles)),
     ]
 }

@@ -5,10 +5,11 @@ use axum::extract::State;
 use serde::Serialize;
 use serde_json::json;
 
+use super::NewPassword;
 use super::change::own_account;
-use super::{NewPassword, SET_PASSWORD};
 use crate::app::App;
 use crate::platform::access::SignedIn;
+use crate::platform::account;
 use crate::platform::audit::Action;
 use crate::platform::problem::{ApiResult, Problem, ProblemDocument};
 use crate::platform::request::{Json, PathId};
@@ -48,13 +49,11 @@ pub(super) async fn set(
     let hash = app.passwords.place().await?.hash(password).await?;
     let mut connection = app.pools.main().await?;
     let transaction = connection.transaction().await?;
-    let statement = transaction.prepare_cached(SET_PASSWORD).await?;
-    let row = transaction.query_opt(&statement, &[&id, &hash, &None::<&str>]).await?;
-    let row = row.ok_or_else(Problem::not_found)?;
-    let name: &str = row.get(0);
+    let name = account::set_password(&*transaction, id, &hash, None).await?;
+    let name = name.ok_or_else(Problem::not_found)?;
     let sessions = session::end_all(&*transaction, id).await?;
     let detail = json!({ "sessionsEnded": sessions });
-    app.audit.record_in(&transaction, &who, Action::AccountPassword, name, detail).await?;
+    app.audit.record_in(&transaction, &who, Action::AccountPassword, &name, detail).await?;
     transaction.commit().await?;
     Ok(Answer(PasswordSet { password: shown }))
 }

@@ -16,6 +16,7 @@ use super::problem::Problem;
 
 const CREATE: &str = include_str!("create.sql");
 const FIND: &str = include_str!("find.sql");
+const SET_PASSWORD: &str = include_str!("set_password.sql");
 
 /// The longest account name, in characters of its canonical form.
 const NAME_CHARACTERS: usize = 128;
@@ -153,6 +154,21 @@ pub async fn insert(
         .query_opt(CREATE, &[&Uuid::now_v7(), &name.as_str(), &role.name(), &password_hash])
         .await?;
     row.map(|row| Ok(Created { id: row.try_get(0)?, at: row.try_get(1)? })).transpose()
+}
+
+/// Gives an account another password, and its name; nothing when there is no such account, or when its password is no
+/// longer the `expected` one.
+///
+/// # Errors
+/// The database's.
+pub async fn set_password(
+    client: &impl GenericClient,
+    account: Uuid,
+    password_hash: &str,
+    expected: Option<&str>,
+) -> Result<Option<String>, tokio_postgres::Error> {
+    let row = client.query_opt(SET_PASSWORD, &[&account, &password_hash, &expected]).await?;
+    row.map(|row| row.try_get(0)).transpose()
 }
 
 /// A new password that nobody has to think of: 160 bits.

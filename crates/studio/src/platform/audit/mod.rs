@@ -49,13 +49,15 @@ pub enum Action {
     PluginUpload,
     /// A plugin was deleted.
     PluginDelete,
+    /// Another's heavy request was stopped.
+    PermitEvict,
     /// Settings were changed at run time.
     SettingsChange,
 }
 
 impl Action {
     /// All actions.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::SignIn,
         Self::SignOut,
         Self::AccountCreate,
@@ -68,6 +70,7 @@ impl Action {
         Self::AccountPassword,
         Self::PluginUpload,
         Self::PluginDelete,
+        Self::PermitEvict,
         Self::SettingsChange,
     ];
 
@@ -86,6 +89,7 @@ impl Action {
             Self::AccountPassword => "account.password",
             Self::PluginUpload => "plugin.upload",
             Self::PluginDelete => "plugin.delete",
+            Self::PermitEvict => "permit.evict",
             Self::SettingsChange => "settings.change",
         }
     }

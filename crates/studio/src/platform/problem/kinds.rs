@@ -179,8 +179,13 @@ pub const KINDS: &[Kind] = &[
     ),
     kind(
         "query-stopped",
-        "The query was stopped in the database",
-        "An administrator of the database stopped it.",
+        "The query was stopped by an administrator",
+        "An administrator ended it, in Studio or in the database. The audit trail says who did it in Studio.",
+    ),
+    kind(
+        "permit-still-held",
+        "The work has not ended",
+        "The heavy request was asked to stop, and did not end in time; or the replica that ran it is gone, as `replicaState` says. Nothing was freed, since work without its permit would let too much run at once. The permit is free when the work has ended, or when its lease has: at its time bound and the margin.",
     ),
     kind(
         "invalid-sql",

@@ -3,4 +3,4 @@
 update studio.api_token
 set revoked_at = clock_timestamp()
 where account_id = $1
-    and least(expires_at, revoked_at) > clock_timestamp()
+    and least(expires_at, revoked_at) > statement_timestamp()

@@ -17,7 +17,7 @@ use tokio_postgres::{Client, Config, NoTls};
 use crate::bed::{Bed, ROLE_PASSWORD, Session, answer};
 
 /// Runs for hours, in little memory, and gives one row at its end.
-const ENDLESS: &str = "with recursive n(i) as materialized \
+pub(crate) const ENDLESS: &str = "with recursive n(i) as materialized \
      (select 1 union all select n.i + 1 from n where n.i < 3000) \
      select sum((select count(*) from n b, n c where b.i + c.i > a.i)) from n a";
 
@@ -59,7 +59,7 @@ async fn session(database: &TestDatabase, user: &str) -> Client {
 }
 
 /// Asks the console, without waiting for the answer.
-fn question(browser: &Session, sql: &str) -> reqwest::RequestBuilder {
+pub(crate) fn question(browser: &Session, sql: &str) -> reqwest::RequestBuilder {
     browser.request(http::Method::POST, "/api/v1/sql/query").json(&json!({ "sql": sql }))
 }
 

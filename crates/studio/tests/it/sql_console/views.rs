@@ -2,9 +2,11 @@
 
 use serde_json::{Value, json};
 use studio::features::sql_console::catalogue::VIEWS;
-use studio::platform::access::Role;
+use studio::platform::access::{Permission, Role};
+use testkit::wait_until;
 
-use super::{ask, bed};
+use super::{ENDLESS, ask, bed, question};
+use crate::bed::PATIENCE;
 
 #[tokio::test]
 async fn every_view_has_the_columns_of_the_list_and_the_schema_has_no_other() {
@@ -123,4 +125,36 @@ async fn the_text_of_a_query_is_kept_in_the_trail_and_shown_in_no_view() {
         .unwrap()
         .get(0);
     assert_eq!(kept, "select 'a very private remark'");
+}
+
+#[tokio::test]
+async fn a_tokens_query_runs_under_the_weakest_login_that_reads_its_views() {
+    let bed = bed().await;
+    let replica = bed.replica().await;
+    let all: Vec<&str> = Permission::ALL.iter().map(|permission| permission.name()).collect();
+    let program = replica.with_token(&bed.token("administrator", &all).await);
+    let client = bed.client().await;
+    for (view, login) in [
+        (None, "studio_console_viewer"),
+        (Some("audit_event"), "studio_console_operator"),
+        (Some("account"), "studio_console_administrator"),
+    ] {
+        let sql = view.map_or_else(
+            || ENDLESS.to_owned(),
+            |view| format!("{ENDLESS} where exists (select 1 from {view} limit 1)"),
+        );
+        let request = tokio::spawn(question(&program, &sql).send());
+        wait_until("the query to run under its login", PATIENCE, async || {
+            let row = client
+                .query_one(
+                    "select count(*) from pg_stat_activity where datname = current_database() \
+                     and state = 'active' and usename = $1",
+                    &[&login],
+                )
+                .await;
+            row.unwrap().get::<_, i64>(0) == 1
+        })
+        .await;
+        request.abort();
+    }
 }

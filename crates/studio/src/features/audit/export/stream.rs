@@ -17,7 +17,7 @@ use crate::platform::access::SignedIn;
 use crate::platform::audit::{Action, Bound, OpenEvent, Outcome};
 use crate::platform::heavy::{self, Permit};
 use crate::platform::problem::Problem;
-use crate::platform::work::{Bounds, Ended};
+use crate::platform::work::{Bounds, Ended, STOPPED_BY_ADMINISTRATOR};
 
 /// How long after the time bound the mark has to leave.
 const MARK: Duration = Duration::from_secs(10);
@@ -69,8 +69,15 @@ impl Export {
         let outcome = match self.stream(&permit, deadline, begun).await {
             Ok((End::Complete, rows)) => Outcome::Complete { rows },
             Ok((End::Cut(bound), rows)) => Outcome::Partial { bound, rows },
-            Err(Broken::ClientLeft) => Outcome::AbortedByClient { rows: progress.rows() },
-            Err(Broken::Failed(reason, _)) => Outcome::Failed { reason, rows: progress.rows() },
+            Err(broken) => {
+                // Nothing that waits to be taken goes out without a permit.
+                progress.break_off();
+                let rows = progress.rows();
+                match broken {
+                    Broken::ClientLeft => Outcome::AbortedByClient { rows },
+                    Broken::Failed(reason, _) => Outcome::Failed { reason, rows },
+                }
+            }
         };
         finish(event, outcome, permit).await;
     }
@@ -103,16 +110,18 @@ impl Export {
                 if is_first {
                     self.format.begin(&mut bytes);
                 }
-                return self.end(bytes, 0, End::Cut(Bound::Time), total, deadline).await;
+                return self.end(permit, bytes, 0, End::Cut(Bound::Time), total, deadline).await;
             };
             if let Some(end) = end {
-                return self.end(bytes, rows, end, total, deadline).await;
+                return self.end(permit, bytes, rows, end, total, deadline).await;
             }
             if rows > 0 || is_first {
                 let piece = Piece { bytes: bytes.freeze(), rows, is_last: false };
                 // Room for this piece means that the connection takes the one before.
                 let sent = tokio::select! {
+                    biased;
                     () = self.left.cancelled() => return Err(self.left()),
+                    _ = permit.stop_asked() => return Err(evicted()),
                     sent = tokio::time::timeout_at(deadline, self.sender.send(piece)) => sent,
                 };
                 match sent {
@@ -121,7 +130,7 @@ impl Export {
                     // The client did not read: the piece is left out, and the mark has its time to leave.
                     Err(_) => {
                         let end = End::Cut(Bound::Time);
-                        return self.end(BytesMut::new(), 0, end, total, deadline).await;
+                        return self.end(permit, BytesMut::new(), 0, end, total, deadline).await;
                     }
                 }
             }
@@ -188,6 +197,7 @@ impl Export {
             Ended::Done(read) => Ok(Some(read)),
             Ended::TimeBound => Ok(None),
             Ended::ClientLeft => Err(self.left()),
+            Ended::Administrator if permit.is_stop_asked() => Err(evicted()),
             Ended::Administrator => {
                 Err(Broken::Failed("stopped in the database", Problem::query_stopped()))
             }
@@ -198,8 +208,10 @@ impl Export {
     }
 
     /// Hands over the last piece with its mark and waits until the connection has taken it.
+    #[expect(clippy::too_many_arguments, reason = "what the last piece is made of")]
     async fn end(
         &self,
+        permit: &Permit,
         mut bytes: BytesMut,
         rows: u64,
         end: End,
@@ -222,12 +234,17 @@ impl Export {
             // The body is dropped when the connection has its last byte, or is gone, and its token with it; a replica
             // that has no more time cancels the token too.
             () = self.left.cancelled() => {}
+            _ = permit.stop_asked() => {}
             // An end before the bound also has until the bound to leave.
             _ = tokio::time::timeout_at(deadline + MARK, taken) => {
                 tracing::info!("An export's client did not take its end in time");
             }
         }
-        if self.progress.is_whole() { Ok((end, total)) } else { Err(self.left()) }
+        match self.progress.break_off() {
+            false => Ok((end, total)),
+            true if permit.is_stop_asked() => Err(evicted()),
+            true => Err(self.left()),
+        }
     }
 
     /// Why this export was left: by its client, or by a replica that shuts down.
@@ -244,6 +261,10 @@ impl Export {
 async fn finish(event: OpenEvent, outcome: Outcome, permit: Permit) {
     event.finish(outcome).await;
     permit.release().await;
+}
+
+fn evicted() -> Broken {
+    Broken::Failed(STOPPED_BY_ADMINISTRATOR, Problem::query_stopped())
 }
 
 fn failed(problem: Problem) -> Broken {

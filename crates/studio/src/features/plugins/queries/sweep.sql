@@ -4,7 +4,7 @@ delete from studio.plugin
 where id in (
     select id
     from studio.plugin
-    where completed_at is null and lapses_at <= clock_timestamp()
+    where completed_at is null and lapses_at <= statement_timestamp()
     order by lapses_at, id
     limit 10
     for update skip locked

@@ -6,6 +6,7 @@ use crate::features::sql_console::bounds::COLUMNS_MAX;
 use crate::platform::audit::{Bound, Outcome};
 use crate::platform::heavy::Endpoint;
 use crate::platform::problem::Problem;
+use crate::platform::work::STOPPED_BY_ADMINISTRATOR;
 
 /// Why a query has no answer.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub(crate) enum Failure {
     TimeBound(Endpoint),
     /// Stopped because its client left, or because this replica shuts down.
     ClientLeft,
+    /// Stopped by an administrator, through its permit.
+    Evicted,
     /// Stopped in the database.
     Stopped,
     /// The database cannot be reached or has no room.
@@ -60,6 +63,7 @@ impl Failure {
             Self::TimeBound(_) => return Outcome::Partial { bound: Bound::Time, rows: 0 },
             Self::Author { .. } | Self::TooManyColumns(_) | Self::Refused { .. } => "invalid-sql",
             Self::TooLarge => "too-large",
+            Self::Evicted => STOPPED_BY_ADMINISTRATOR,
             Self::Stopped => "stopped",
             Self::Unavailable(_) => "database",
             Self::Internal(_) => "internal",
@@ -92,11 +96,7 @@ impl From<Failure> for Problem {
                 "draining",
                 "This replica is shutting down",
             ),
-            Failure::Stopped => Self::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "query-stopped",
-                "The query was stopped in the database",
-            ),
+            Failure::Evicted | Failure::Stopped => Self::query_stopped(),
             Failure::Unavailable(cause) => Self::database_unavailable(&cause),
             Failure::Internal(cause) => Self::internal(&cause),
         }

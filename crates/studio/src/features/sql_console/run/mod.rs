@@ -79,6 +79,7 @@ pub(crate) async fn run(
         }
         Ended::TimeBound => Err(Failure::TimeBound(*permit.endpoint())),
         Ended::ClientLeft => Err(Failure::ClientLeft),
+        Ended::Administrator if permit.is_stop_asked() => Err(Failure::Evicted),
         Ended::Administrator | Ended::RecoveryConflict => Err(Failure::Stopped),
         Ended::Failed(error) => Err(Failure::from(error)),
     }

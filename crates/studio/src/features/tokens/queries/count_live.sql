@@ -3,4 +3,4 @@
 select count(*)
 from studio.api_token
 where account_id = $1
-    and least(expires_at, revoked_at) > clock_timestamp()
+    and least(expires_at, revoked_at) > statement_timestamp()

@@ -5,11 +5,12 @@ use http::{HeaderName, HeaderValue, StatusCode, header};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::SET_PASSWORD;
 use crate::app::App;
 use crate::platform::access::SignedIn;
 use crate::platform::account::{self, AccountName};
 use crate::platform::audit::Action;
+use crate::platform::client_address::ClientAddress;
+use crate::platform::login_attempt;
 use crate::platform::problem::{ApiResult, Problem, ProblemDocument};
 use crate::platform::request::Json;
 use crate::platform::session;
@@ -23,7 +24,7 @@ pub(super) struct Passwords {
     new_password: String,
 }
 
-/// Changes your own password. All your sessions end but this one, which goes on under a new id. Your tokens go on.
+/// Changes your own password. The old one is checked, and its failures are throttled, as at the sign-in. All your sessions end but this one, which goes on under a new id. Your tokens go on.
 #[utoipa::path(
     post,
     path = "/api/v1/me/password",
@@ -33,30 +34,30 @@ pub(super) struct Passwords {
         (status = 204, description = "Changed; the new session is in the cookie"),
         (status = 400, description = "The new one is too short or too long", body = ProblemDocument),
         (status = 403, description = "The old one is wrong", body = ProblemDocument),
+        (status = 429, description = "Too many wrong passwords", body = ProblemDocument),
     )
 )]
 pub(super) async fn change(
     State(app): State<App>,
     who: SignedIn,
+    client: ClientAddress,
     Json(passwords): Json<Passwords>,
 ) -> ApiResult<(StatusCode, [(HeaderName, HeaderValue); 1])> {
     if let Some(fault) = account::fault(&passwords.new_password) {
         return Err(Problem::bad_parameter(&format!("Not a password: {fault}.")));
     }
     let name = AccountName::parse(&who.name).ok_or_else(Problem::sign_in_required)?;
-    // The connection goes back before the password is checked, which takes long.
-    let found = { account::find(&app.pools.main().await?, &name).await? };
-    let checked = app.passwords.place().await?.check(found, passwords.old_password).await?;
-    let account = checked.ok_or_else(wrong_password)?;
+    // A guess like any other: whoever has found a session must not find the password by it.
+    let account = login_attempt::check(&app, name, client, passwords.old_password)
+        .await?
+        .ok_or_else(wrong_password)?;
     let hash = app.passwords.place().await?.hash(passwords.new_password).await?;
 
     let mut connection = app.pools.main().await?;
     let transaction = connection.transaction().await?;
-    let statement = transaction.prepare_cached(SET_PASSWORD).await?;
     let old = Some(account.password_hash());
     // Somebody else was quicker: what was checked is no longer the password.
-    transaction
-        .query_opt(&statement, &[&account.id, &hash, &old])
+    account::set_password(&*transaction, account.id, &hash, old)
         .await?
         .ok_or_else(wrong_password)?;
     let sessions = session::end_all(&*transaction, account.id).await?;

@@ -10,29 +10,40 @@ use tokio::process::{Child, ChildStdin, Command};
 use tokio_postgres::{Client, NoTls};
 
 const DATABASE: &str = "studio";
+const LIMITS_DATABASE: &str = "studio_limits";
 /// The role that serves, and that psql measures as.
 const ROLE: &str = "studio_app";
 
-/// Who signs in.
+/// Who signs in: an administrator.
 #[derive(Debug)]
-pub(crate) struct Account {
-    pub(crate) name: &'static str,
-    pub(crate) password: &'static str,
+pub struct Account {
+    /// The account's name.
+    pub name: &'static str,
+    /// Its password.
+    pub password: &'static str,
 }
 
-pub(crate) struct Installation {
+/// A Studio with a server of its own.
+#[derive(Debug)]
+pub struct Installation {
     cluster: Cluster,
     folder: tempfile::TempDir,
     program: PathBuf,
-    pub(crate) events: u64,
-    pub(crate) account: Account,
+    /// How many audit events it began with.
+    pub events: u64,
+    /// Who signs in.
+    pub account: Account,
 }
 
 impl Installation {
-    /// Starts a server and lets Studio itself fill it.
-    pub(crate) async fn start(events: u64) -> Result<Self> {
+    /// Starts a server and lets Studio itself fill it with so many audit events.
+    ///
+    /// # Errors
+    ///
+    /// When a program that it needs cannot be run.
+    pub async fn start(events: u64) -> Result<Self> {
         let program = program().await?;
-        let folder = bench::server_folder()?;
+        let folder = crate::server_folder()?;
         // Fewer checkpoints while the events are written; durable all the same.
         let options = ClusterOptions::new(folder.path().join("cluster"))
             .setting("fsync", "on")
@@ -45,8 +56,10 @@ impl Installation {
         let create = ["account", "create", "--role", "administrator", "--password-stdin"];
         let name = ["--name", installation.account.name];
         installation.run(&[&create[..], &name].concat(), installation.account.password).await?;
-        let events = events.to_string();
-        installation.run(&["demo", "seed", "--no-accounts", "--events", &events], "").await?;
+        if events > 0 {
+            let events = events.to_string();
+            installation.run(&["demo", "seed", "--no-accounts", "--events", &events], "").await?;
+        }
         let admin = installation.client().await?;
         admin.batch_execute("analyze studio.audit_event; checkpoint").await?;
         Ok(installation)
@@ -65,7 +78,7 @@ impl Installation {
              [database]\nurl = \"{}\"\nlimits_url = \"{}\"\nmigration_url = \"{}\"\n\
              [limits]\naudit_export_rows = {most_rows}\naudit_export_bytes = {most_bytes}\n",
             address(ROLE, DATABASE),
-            address(ROLE, "studio_limits"),
+            address(ROLE, LIMITS_DATABASE),
             address("postgres", DATABASE),
         )
     }
@@ -94,7 +107,11 @@ impl Installation {
     }
 
     /// Starts a replica and waits until it listens.
-    pub(crate) async fn serve(&self) -> Result<Replica> {
+    ///
+    /// # Errors
+    ///
+    /// When it ends before.
+    pub async fn serve(&self) -> Result<Replica> {
         let mut command = self.studio();
         let log = std::fs::File::create(self.folder.path().join("replica.log"))?;
         command
@@ -116,15 +133,24 @@ impl Installation {
         bail!("the replica ended before it listened: {log}")
     }
 
+    /// The limits' database, for the superuser.
+    pub fn limits(&self) -> tokio_postgres::Config {
+        self.cluster.config(LIMITS_DATABASE)
+    }
+
     /// The superuser in Studio's database.
-    pub(crate) async fn client(&self) -> Result<Client> {
+    ///
+    /// # Errors
+    ///
+    /// The database's.
+    pub async fn client(&self) -> Result<Client> {
         let (client, connection) = self.cluster.config(DATABASE).connect(NoTls).await?;
         tokio::spawn(connection);
         Ok(client)
     }
 
     /// psql as the role that serves, over the socket that the replica uses too.
-    pub(crate) fn psql(&self) -> Command {
+    pub fn psql(&self) -> Command {
         let mut command = Command::new("psql");
         command
             .args(["--no-psqlrc", "--quiet", "--dbname", DATABASE, "--username", ROLE])
@@ -136,28 +162,49 @@ impl Installation {
     }
 
     /// One line: the server, and how much it holds.
-    pub(crate) async fn describe(&self) -> Result<String> {
+    ///
+    /// # Errors
+    ///
+    /// The database's.
+    pub async fn describe(&self) -> Result<String> {
         Ok(self.client().await?.query_one(include_str!("describe.sql"), &[]).await?.try_get(0)?)
     }
 
-    pub(crate) async fn stop(mut self) -> Result<()> {
+    /// Stops the server.
+    ///
+    /// # Errors
+    ///
+    /// When it does not stop.
+    pub async fn stop(mut self) -> Result<()> {
         Ok(self.cluster.stop(StopMode::Fast).await?)
     }
 }
 
 /// A running replica. It ends when this process does: its input ends then.
-pub(crate) struct Replica {
+#[derive(Debug)]
+pub struct Replica {
     child: Child,
     alive: Option<ChildStdin>,
-    pub(crate) address: String,
+    /// Where it answers: `http://..`.
+    pub address: String,
 }
 
 impl Replica {
-    pub(crate) fn process(&self) -> Result<u32> {
+    /// Its process.
+    ///
+    /// # Errors
+    ///
+    /// When it has ended.
+    pub fn process(&self) -> Result<u32> {
         self.child.id().context("the replica has ended")
     }
 
-    pub(crate) async fn stop(mut self) -> Result<()> {
+    /// Stops it in good order.
+    ///
+    /// # Errors
+    ///
+    /// When it fails at that.
+    pub async fn stop(mut self) -> Result<()> {
         self.alive.take();
         let status = self.child.wait().await?;
         ensure!(status.success(), "the replica ended with {status}");
