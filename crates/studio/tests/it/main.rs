@@ -19,6 +19,7 @@ mod history;
 mod limits_away;
 mod plans;
 mod plugins;
+mod refusals;
 mod routes;
 mod settings;
 mod shutdown;
