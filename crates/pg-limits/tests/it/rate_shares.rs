@@ -150,12 +150,16 @@ async fn while_the_registry_is_away_the_last_count_holds() {
         .claim_timeout(Duration::from_secs(1))
         .heartbeat(Duration::from_hours(1));
     let limits = Limits::connect(config).await.unwrap();
-    let (seen, unseen) = (limits.rate_share("node", 3), limits.clone());
-    assert_eq!(seen.share().await.unwrap(), 3);
+    let node = limits.rate_share("node", 3);
+    assert_eq!(node.share().await.unwrap(), 3);
     proxy.refuse();
     proxy.cut().await;
-    for _ in 0..4 {
-        drop(seen.take(1).await.unwrap());
+    // Seven seconds' worth of turns: the registry would have been read again, and could not be.
+    for _ in 0..21 {
+        drop(node.take(1).await.unwrap());
     }
-    drop(unseen);
+    assert_eq!(node.share().await.unwrap(), 3);
+    // What has never been read is an error, not a guess.
+    let stranger = Limits::connect(pg_limits::Config::new(proxy.url().parse().unwrap(), 1, &[]));
+    assert!(stranger.await.is_err());
 }
