@@ -13,19 +13,30 @@ use crate::statements::{self, Sql};
 const TRIES: u32 = 4;
 
 impl Inner {
-    /// Runs a function of the limits on the line of `key`, and takes its only row. Where the answer is
-    /// lost nobody knows whether it ran: call it for what may run unseen.
+    /// Runs a statement of the limits on a line, and takes its only row. Where the answer is lost nobody
+    /// knows whether it ran: call it for what may run unseen.
     pub(crate) async fn call(
         &self,
-        key: &str,
+        line: usize,
         sql: &Sql,
         params: Params<'_>,
     ) -> Result<Row, LimitsError> {
-        let line = self.lines.of_user(key).ok_or(LimitsError::Unavailable(None))?;
+        let rows = self.rows(line, sql, params).await?;
+        rows.into_iter().next().ok_or(LimitsError::Undecided)
+    }
+
+    /// As [`Self::call`], with all rows.
+    pub(crate) async fn rows(
+        &self,
+        line: usize,
+        sql: &Sql,
+        params: Params<'_>,
+    ) -> Result<Vec<Row>, LimitsError> {
+        let line = self.lines.at(line).ok_or(LimitsError::Unavailable(None))?;
         let _busy = line.busy();
         for _ in 0..TRIES {
-            if let Some(row) = self.send(line, sql, params).await? {
-                return Ok(row);
+            if let Some(rows) = self.send(line, sql, params).await? {
+                return Ok(rows);
             }
         }
         Err(LimitsError::Undecided)
@@ -37,12 +48,12 @@ impl Inner {
         line: &Line,
         sql: &Sql,
         params: Params<'_>,
-    ) -> Result<Option<Row>, LimitsError> {
+    ) -> Result<Option<Vec<Row>>, LimitsError> {
         let connection = self.lines.open(line).await?;
         let timeout = self.config.claim_timeout;
-        let answer = tokio::time::timeout(timeout, connection.query_one(sql, params)).await;
+        let answer = tokio::time::timeout(timeout, connection.query(sql, params)).await;
         let error = match answer {
-            Ok(Ok(row)) => return Ok(Some(row)),
+            Ok(Ok(rows)) => return Ok(Some(rows)),
             Ok(Err(error)) => error,
             Err(_elapsed) => {
                 line.retire(&connection).await;
@@ -67,7 +78,6 @@ impl Inner {
     /// Makes anew what was lost.
     pub(crate) async fn repair(&self) -> Result<(), LimitsError> {
         metering::repair();
-        tracing::warn!("A table of the limits was lost and is made anew");
         self.lines.query(&statements::REPAIR, &[]).await.map(drop)
     }
 }

@@ -31,7 +31,8 @@ impl Inner {
     ) -> Result<Claim, LimitsError> {
         let wait = tokio::time::timeout(inner.config.claim_timeout, inner.turns.wait(user)).await;
         let Ok(_turn) = wait else { return Err(LimitsError::Undecided) };
-        let line = inner.lines.of_user(user).ok_or(LimitsError::Unavailable(None))?;
+        let line =
+            inner.lines.at(inner.lines.index_of(user)).ok_or(LimitsError::Unavailable(None))?;
         let permit = Uuid::now_v7();
         // Read before the claim is sent: the local deadline never lies behind the database's.
         let claimed_at = BootInstant::now();

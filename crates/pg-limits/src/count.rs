@@ -15,7 +15,7 @@ use crate::window::{LimitReached, Window, WindowState};
 pub enum Count {
     /// It fitted, and is counted.
     Counted(Counted),
-    /// The window is full. Nothing was written.
+    /// The window is full. Nothing was counted.
     Full(LimitReached),
 }
 
@@ -51,9 +51,10 @@ impl Counted {
     ///
     /// The count may or may not be taken back, never twice.
     pub async fn give_back(self) -> Result<(), LimitsError> {
+        let line = self.inner.lines.index_of(&self.key);
         self.inner
             .call(
-                &self.key,
+                line,
                 &statements::UNCOUNT,
                 &[&self.window.name(), &self.key, &1_i32, &self.state.ends_us],
             )

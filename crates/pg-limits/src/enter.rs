@@ -4,14 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::{Either, select};
 use tokio::sync::oneshot;
 
-use crate::attend::attend;
 use crate::clock::BootInstant;
-use crate::doors::{DoorKey, Request};
 use crate::error::LimitsError;
 use crate::finish::Finish;
+use crate::gate::attend::attend_first;
+use crate::gate::door::{DoorKey, Request};
 use crate::in_flight::InFlight;
 use crate::limits::{Inner, Limits};
 use crate::metering;
@@ -67,7 +66,7 @@ impl Admitted {
 impl Drop for Admitted {
     fn drop(&mut self) {
         if let Some(door) = self.door.take() {
-            Inner::leave(&self.inner, door);
+            self.inner.leave(&door);
         }
     }
 }
@@ -76,9 +75,9 @@ impl Limits {
     /// Asks to let one request in: by an in-flight cap of a key, and by windows of keys. All or
     /// nothing: a request that one of them refuses counts in none.
     ///
-    /// Requests of one key that arrive while a call for it is under way go in together by the next
-    /// one. `ends_in` is when the request will have ended at the latest: should this replica die, its
-    /// share of the key comes back then.
+    /// Requests that arrive while a call is under way, of whatever key, go in together by the next one.
+    /// `ends_in` is when the request will have ended at the latest: should this replica die, its share
+    /// of the key comes back then.
     ///
     /// ```no_run
     /// # async fn run(limits: pg_limits::Limits) -> Result<(), Box<dyn std::error::Error>> {
@@ -139,16 +138,13 @@ impl Limits {
         };
         let (answer, answered) = oneshot::channel();
         let name = door.name();
-        let attends = self.inner.arrive(&door, request, answer);
+        let index = self.inner.lines.index_of(door.key());
+        let gate = self.inner.gates.get(index).ok_or(LimitsError::Unavailable(None))?;
+        let attends = gate.arrive(&door, request, answer);
         let entered = async {
             if attends {
-                // In this task, without a hand-over; what others still wait for goes on in one of ours.
-                let attending = attend(Arc::clone(&self.inner), door);
-                let attending = Finish::new(&self.inner.tasks, attending);
-                return match select(attending, answered).await {
-                    Either::Left(((), answered)) => answered.await,
-                    Either::Right((answer, _attending)) => answer,
-                };
+                let attending = attend_first(Arc::clone(&self.inner), index);
+                Finish::new(&self.inner.tasks, attending).await;
             }
             answered.await
         };

@@ -1,17 +1,16 @@
 #![doc = include_str!("../README.md")]
 #![warn(missing_docs, clippy::missing_errors_doc)]
 
-mod attend;
 mod call;
 mod claim;
 mod clock;
 mod config;
 mod count;
-mod doors;
 mod endpoint;
 mod enter;
 mod error;
 mod finish;
+mod gate;
 mod heavy_requests;
 mod holds;
 mod in_flight;

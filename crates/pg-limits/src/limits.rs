@@ -9,9 +9,9 @@ use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use crate::config::Config;
-use crate::doors::Doors;
 use crate::error::LimitsError;
 use crate::finish::Finish;
+use crate::gate::Gate;
 use crate::heavy_requests::HeavyRequests;
 use crate::holds::Holds;
 use crate::lines::Lines;
@@ -45,7 +45,8 @@ pub(crate) struct Inner {
     pub(crate) replica: Uuid,
     pub(crate) shutdown: CancellationToken,
     pub(crate) turns: Turns,
-    pub(crate) doors: Doors,
+    /// One a line.
+    pub(crate) gates: Vec<Gate>,
     pub(crate) ready: ReadyReplicas,
     /// Where tasks run that begin when something is dropped, wherever that is.
     pub(crate) runtime: Handle,
@@ -83,11 +84,10 @@ impl Limits {
         let connections = TaskTracker::new();
         let inner = Arc::new(Inner {
             lines: Lines::new(Arc::clone(&config), connections.clone()),
-            config,
             replica: Uuid::now_v7(),
             shutdown: CancellationToken::new(),
             turns: Turns::default(),
-            doors: Doors::default(),
+            gates: (0..config.connections).map(|_| Gate::default()).collect(),
             ready: ReadyReplicas::default(),
             runtime: Handle::current(),
             holds: Holds::default(),
@@ -96,6 +96,7 @@ impl Limits {
             tasks: TaskTracker::new(),
             connections,
             state: Mutex::new(ReplicaState::Starting),
+            config,
             is_closed: AtomicBool::new(false),
             releases_pending: AtomicI64::new(0),
             permits_unknown: AtomicI64::new(0),

@@ -12,6 +12,8 @@ use tokio_util::task::TaskTracker;
 
 use crate::LimitsError;
 use crate::config::{Config, Statements};
+use crate::error::{Kind, kind};
+use crate::metering;
 use crate::statements::{self, Sql};
 
 /// How long opening a connection may take.
@@ -62,16 +64,26 @@ impl Connection {
         let mut line =
             Self { client, schema: config.schema.clone(), prepared: Vec::new(), backend: None };
         if config.statements == Statements::Prepared {
-            let prepare = statements::OF_REQUESTS.map(|sql| line.prepare(sql));
-            let (prepared, backend) = tokio::try_join!(
-                futures_util::future::try_join_all(prepare),
-                line.query_one(&statements::BACKEND, &[]),
-            )?;
-            line.prepared = prepared;
+            let prepared = line.prepare_all().await;
+            line.prepared = match prepared {
+                // Not every statement is a function's call: some name a table.
+                Err(error) if kind(&error) == Kind::TableLost => {
+                    metering::repair();
+                    line.query(&statements::REPAIR, &[]).await?;
+                    line.prepare_all().await?
+                }
+                prepared => prepared?,
+            };
+            let backend = line.query_one(&statements::BACKEND, &[]).await?;
             line.backend =
                 Some(Backend { pid: backend.try_get(0)?, started_us: backend.try_get(1)? });
         }
         Ok(line)
+    }
+
+    async fn prepare_all(&self) -> Result<Vec<Statement>, tokio_postgres::Error> {
+        let prepare = statements::OF_REQUESTS.map(|sql| self.prepare(sql));
+        futures_util::future::try_join_all(prepare).await
     }
 
     async fn prepare(&self, sql: &'static Sql) -> Result<Statement, tokio_postgres::Error> {

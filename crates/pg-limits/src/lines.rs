@@ -26,13 +26,17 @@ impl Lines {
         Self { all, config, tasks }
     }
 
-    /// The line on which all claims of one user go: one server process then serves them in order,
-    /// and they do not wait for each other's lock.
-    pub(crate) fn of_user(&self, user: &str) -> Option<&Line> {
+    /// Which line all calls for one key go on: one server process then serves them in order, and they do
+    /// not wait for each other's lock.
+    pub(crate) fn index_of(&self, key: &str) -> usize {
         let mut hasher = DefaultHasher::new();
-        user.hash(&mut hasher);
-        let count = u64::try_from(self.all.len()).ok()?;
-        let index = usize::try_from(hasher.finish().checked_rem(count)?).ok()?;
+        key.hash(&mut hasher);
+        let count = u64::try_from(self.all.len()).unwrap_or(u64::MAX);
+        let index = hasher.finish().checked_rem(count).unwrap_or(0);
+        usize::try_from(index).unwrap_or(0)
+    }
+
+    pub(crate) fn at(&self, index: usize) -> Option<&Line> {
         self.all.get(index)
     }
 

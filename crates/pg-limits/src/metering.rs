@@ -47,6 +47,7 @@ pub(crate) fn unknown(change: f64) {
 
 /// The permits' table was made anew: `pg_limits_table_repairs_total`.
 pub(crate) fn repair() {
+    tracing::warn!("A table of the limits was lost and is made anew");
     counter!("pg_limits_table_repairs_total").increment(1);
 }
 

@@ -12,7 +12,7 @@ macro_rules! migrations {
 
 /// Only added to. A function whose contract changes gets a new number, and the old one stays for two
 /// releases; a better body to the same contract replaces the old one.
-const MIGRATIONS: [(&str, &str); 17] = migrations![
+const MIGRATIONS: [(&str, &str); 18] = migrations![
     "V1__tables",
     "V2__repair_v1",
     "V3__claim_v1",
@@ -30,6 +30,7 @@ const MIGRATIONS: [(&str, &str); 17] = migrations![
     "V16__settle_attempt_v1",
     "V17__shadow_mode",
     "V18__stop_requests",
+    "V19__enter_v2",
 ];
 
 /// Why the limits' schema could not be brought up to date.

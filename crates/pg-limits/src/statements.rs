@@ -54,6 +54,31 @@ sql!(
         Type::INT8_ARRAY
     ]
 );
+sql!(COUNT_ONE, "count_one.sql", [Type::TEXT, Type::TEXT, Type::INT4, Type::INT8, Type::INT4]);
+sql!(
+    COUNT_TOGETHER,
+    "count_together.sql",
+    [Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::INT4_ARRAY, Type::INT8_ARRAY, Type::INT4_ARRAY]
+);
+sql!(
+    ENTER_TOGETHER,
+    "enter_together.sql",
+    [
+        Type::UUID,
+        Type::INT8,
+        Type::TEXT_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::INT4_ARRAY,
+        Type::INT4_ARRAY,
+        Type::INT4_ARRAY,
+        Type::INT8_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::INT4_ARRAY,
+        Type::INT8_ARRAY,
+        Type::INT4_ARRAY
+    ]
+);
 sql!(READY_REPLICAS, "ready_replicas.sql", []);
 sql!(REPAIR, "repair.sql", []);
 sql!(SWEEP, "sweep.sql", [Type::INT4]);
@@ -101,4 +126,5 @@ sql!(
 );
 
 /// The statements of requests: prepared once a connection, where statements may be prepared.
-pub(crate) static OF_REQUESTS: [&Sql; 5] = [&CLAIM, &RELEASE, &COUNT, &ENTER, &ATTEMPT];
+pub(crate) static OF_REQUESTS: [&Sql; 8] =
+    [&CLAIM, &RELEASE, &COUNT, &COUNT_ONE, &COUNT_TOGETHER, &ENTER, &ENTER_TOGETHER, &ATTEMPT];

@@ -164,7 +164,8 @@ impl HeavyRequests {
     pub async fn stop(&self, permit: Uuid, patience: Duration) -> Result<Stop, LimitsError> {
         self.inner.check_open()?;
         let give_up_at = BootInstant::now() + patience;
-        let row = self.inner.call(&permit.to_string(), &statements::ASK_STOP, &[&permit]).await?;
+        let line = self.inner.lines.index_of(&permit.to_string());
+        let row = self.inner.call(line, &statements::ASK_STOP, &[&permit]).await?;
         let place = |index: usize| row.try_get::<_, Option<String>>(index);
         let scope = place(0).map_err(LimitsError::Database)?;
         let slot: Option<i32> = row.try_get(1).map_err(LimitsError::Database)?;

@@ -195,11 +195,7 @@ fn read(
 /// After a statement that failed without effect: mends what can be mended, so that it may be sent again.
 pub(super) async fn mend(inner: &Inner, error: LimitsError) -> Result<(), LimitsError> {
     match error.kind() {
-        Some(Kind::TableLost) => {
-            metering::repair();
-            tracing::warn!("The throttles' table was lost and is made anew");
-            inner.lines.query(&statements::REPAIR, &[]).await.map(drop)
-        }
+        Some(Kind::TableLost) => inner.repair().await,
         // The line was given up, and opens a connection to the server that accepts writes.
         Some(Kind::RolledBack | Kind::Standby) => Ok(()),
         Some(Kind::Unregistered | Kind::ConnectionLost | Kind::Other) | None => Err(error),

@@ -6,6 +6,7 @@ mod caps;
 mod claims;
 mod faults;
 mod fixture;
+mod gates;
 mod in_flight;
 mod layer;
 mod pooler;
