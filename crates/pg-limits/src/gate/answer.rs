@@ -95,7 +95,7 @@ pub(super) fn fail(inner: &Arc<Inner>, index: usize, batches: Vec<Batch>, error:
     tracing::debug!(%error, "Nobody could be let in");
     let mut error = Some(error);
     for batch in batches {
-        inner.note(index, &batch.door, Outcome::Unknown);
+        inner.note(index, &batch.door, Outcome::failed(&batch.door));
         for waiter in batch.waiters {
             // An error has one owner: the others learn that there is no answer.
             let error = error.take().unwrap_or(LimitsError::Unavailable(None));

@@ -241,6 +241,16 @@ pub(crate) enum Outcome {
     Unknown,
 }
 
+impl Outcome {
+    /// Of a call that failed. A door without a cap holds nothing, and so has nothing to tell anew.
+    pub(super) fn failed(door: &DoorKey) -> Self {
+        if door.is_cap() {
+            return Self::Unknown;
+        }
+        Self::Told { told: 0, admitted: 0, again: Vec::new(), is_tight: false }
+    }
+}
+
 /// What one call carries of one door.
 #[derive(Debug)]
 pub(crate) struct Batch {
