@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
+use crate::approach::Approach;
 use crate::clock::BootInstant;
 use crate::error::LimitsError;
 use crate::finish::Finish;
@@ -77,7 +78,8 @@ impl Limits {
     ///
     /// Requests that arrive while a call is under way, of whatever key, go in together by the next one.
     /// `ends_in` is when the request will have ended at the latest: should this replica die, its share
-    /// of the key comes back then.
+    /// of the key comes back a second later. Where the key must be looked up first, begin with
+    /// [`approach`](Self::approach), so that more requests share a call.
     ///
     /// ```no_run
     /// # async fn run(limits: pg_limits::Limits) -> Result<(), Box<dyn std::error::Error>> {
@@ -112,7 +114,28 @@ impl Limits {
         windows: &[(Window, &str)],
         ends_in: Duration,
     ) -> Result<Entry, LimitsError> {
-        self.inner.check_open()?;
+        self.approach().enter(in_flight, windows, ends_in).await
+    }
+}
+
+impl Approach {
+    /// Asks to let the request in, as [`Limits::enter`] does.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    ///
+    /// # Cancel safety
+    ///
+    /// As there.
+    pub async fn enter(
+        self,
+        in_flight: Option<(InFlight, &str)>,
+        windows: &[(Window, &str)],
+        ends_in: Duration,
+    ) -> Result<Entry, LimitsError> {
+        let inner = Arc::clone(&self.inner);
+        inner.check_open()?;
         // One order for all callers, so that no two of them wait for each other.
         let mut windows: Vec<_> =
             windows.iter().map(|(window, key)| (*window, (*key).to_owned())).collect();
@@ -123,12 +146,7 @@ impl Limits {
             (Some((cap, key)), _) => DoorKey::of_cap(cap.name(), key),
             (None, Some((window, key))) => DoorKey::of_window(window.name(), key),
             (None, None) => {
-                return Ok(Entry::Admitted(Admitted::new(
-                    Arc::clone(&self.inner),
-                    None,
-                    Vec::new(),
-                    None,
-                )));
+                return Ok(Entry::Admitted(Admitted::new(inner, None, Vec::new(), None)));
             }
         };
         let request = Request {
@@ -138,17 +156,18 @@ impl Limits {
         };
         let (answer, answered) = oneshot::channel();
         let name = door.name();
-        let index = self.inner.lines.index_of(door.key());
-        let gate = self.inner.gates.get(index).ok_or(LimitsError::Unavailable(None))?;
+        let index = inner.gate_of(&door);
+        let gate = inner.gates.get(index).ok_or(LimitsError::Unavailable(None))?;
         let attends = gate.arrive(&door, request, answer);
+        drop(self);
         let entered = async {
             if attends {
-                let attending = attend_first(Arc::clone(&self.inner), index);
-                Finish::new(&self.inner.tasks, attending).await;
+                let attending = attend_first(Arc::clone(&inner), index);
+                Finish::new(&inner.tasks, attending).await;
             }
             answered.await
         };
-        let entry = match tokio::time::timeout(self.inner.config.claim_timeout, entered).await {
+        let entry = match tokio::time::timeout(inner.config.claim_timeout, entered).await {
             Ok(Ok(entry)) => entry,
             Ok(Err(_closed)) => Err(LimitsError::Unavailable(None)),
             Err(_elapsed) => Err(LimitsError::Undecided),

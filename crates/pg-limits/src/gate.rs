@@ -16,6 +16,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::limits::Inner;
+use crate::line::Line;
 use attend::watch;
 use door::{Answer, Batch, Door, DoorKey, Outcome, Request, Stage, Waiter};
 
@@ -84,8 +85,9 @@ impl Gate {
         state.is_attended
     }
 
-    /// What comes next for whoever attends the gate; nothing when that has ended.
-    fn next(&self) -> Option<Vec<Batch>> {
+    /// What comes next for whoever attends the gate, over the connection of that number; nothing when that
+    /// has ended.
+    fn next(&self, connection: u64) -> Option<Vec<Batch>> {
         let mut state = self.lock();
         let state = &mut *state;
         let mut batches = Vec::new();
@@ -94,7 +96,7 @@ impl Gate {
         {
             let Some(door) = state.doors.get_mut(&key) else { continue };
             state.calls += 1;
-            if let Some(batch) = door.next_batch(&key, state.calls) {
+            if let Some(batch) = door.next_batch(&key, state.calls, connection) {
                 batches.push(batch);
             } else if door.is_idle() {
                 state.doors.remove(&key);
@@ -180,9 +182,20 @@ impl State {
 }
 
 impl Inner {
+    /// The number of the connection that a gate's calls go over now.
+    fn connection_number(&self, index: usize) -> u64 {
+        self.lines.at(index).map_or(0, Line::number)
+    }
+
+    /// Which gate a door is at. All that have a cap are at one: their requests count in windows that they
+    /// share, and would wait for each other's lock.
+    pub(crate) fn gate_of(&self, key: &DoorKey) -> usize {
+        if key.is_cap() { 0 } else { self.lines.index_of(key.key()) }
+    }
+
     /// Counts one out of its door.
     pub(crate) fn leave(self: &Arc<Self>, key: &DoorKey) {
-        let index = self.lines.index_of(key.key());
+        let index = self.gate_of(key);
         if self.gates.get(index).is_some_and(|gate| gate.count_out(key)) {
             self.tasks.spawn_on(watch(Arc::clone(self), index), &self.runtime);
         }

@@ -6,7 +6,7 @@ use crate::window::LimitReached;
 /// token, say, each of which ends by itself within a known time.
 ///
 /// Beside a permit it is cheap, and weaker: requests of one replica go in together by one call, and
-/// what ended is told with the next call, or within milliseconds.
+/// what ended is told within milliseconds, unless another request has taken its place by then.
 ///
 /// ```
 /// use pg_limits::InFlight;

@@ -1,7 +1,7 @@
 //! One connection of the limiter's own, opened anew when it was lost.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Mutex;
@@ -130,6 +130,8 @@ impl Connection {
 pub(crate) struct Line {
     connection: Mutex<Option<Arc<Connection>>>,
     under_way: AtomicUsize,
+    /// How many it has opened.
+    opened: AtomicU64,
 }
 
 impl Line {
@@ -150,6 +152,7 @@ impl Line {
             Err(_elapsed) => return Err(LimitsError::Unavailable(None)),
         };
         *place = Some(Arc::clone(&connection));
+        self.opened.fetch_add(1, Ordering::AcqRel);
         Ok(connection)
     }
 
@@ -159,6 +162,11 @@ impl Line {
         if place.as_ref().is_some_and(|current| Arc::ptr_eq(current, broken)) {
             *place = None;
         }
+    }
+
+    /// The number of its latest connection. What the server was told by an earlier one, it may have lost.
+    pub(crate) fn number(&self) -> u64 {
+        self.opened.load(Ordering::Acquire)
     }
 
     pub(crate) fn under_way(&self) -> usize {

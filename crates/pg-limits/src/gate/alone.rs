@@ -12,7 +12,8 @@ use crate::limits::Inner;
 use crate::statements;
 use crate::window::Window;
 
-pub(super) async fn let_in_alone(inner: &Arc<Inner>, index: usize, batch: Batch) {
+pub(super) async fn let_in_alone(inner: &Arc<Inner>, index: usize, mut batch: Batch) {
+    batch.tells = batch.door.is_cap();
     let called = if let Some((window, key)) = batch.only_window() {
         count(inner, index, window, key, batch.wanted()).await
     } else {
@@ -95,5 +96,5 @@ pub(super) fn cap_limit(cap: &InFlight) -> i32 {
 
 /// How long until the last of a door's requests has ended.
 pub(super) fn ends_ms(batch: &Batch) -> i64 {
-    millis(batch.last_ends_at.remaining().max(Duration::from_secs(1)))
+    millis(batch.until.remaining().max(Duration::from_secs(1)))
 }

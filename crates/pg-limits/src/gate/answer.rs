@@ -61,7 +61,10 @@ impl Answered {
 
 /// Tells those who wait what became of them.
 pub(super) fn hand_out(inner: &Arc<Inner>, index: usize, batch: Batch, answered: &Answered) {
-    let Batch { door, waiters, held, .. } = batch;
+    // Of a window's door nothing is held.
+    let in_now = if batch.door.is_cap() { answered.admitted } else { 0 };
+    let told = batch.told(in_now);
+    let Batch { door, waiters, .. } = batch;
     let is_tight = i64::from(answered.admitted) < i64::try_from(waiters.len()).unwrap_or(i64::MAX);
     let mut waiters = waiters.into_iter();
     let admitted: Vec<Waiter> =
@@ -69,10 +72,8 @@ pub(super) fn hand_out(inner: &Arc<Inner>, index: usize, batch: Batch, answered:
     // A window is as full a moment later; of a cap, departures may be on their way.
     let (again, refused) =
         waiters.partition::<Vec<_>, _>(|waiter| answered.refused_by == 0 && !waiter.has_looked);
-    // Of a window's door nothing is held: it is told only what it counts.
-    let in_now = if door.is_cap() { answered.admitted } else { 0 };
     // First, so that whoever is told, and leaves at once, is counted out of what was counted in.
-    let outcome = Outcome::Told { told: held + in_now, admitted: in_now, again, is_tight };
+    let outcome = Outcome::Told { told, admitted: in_now, again, is_tight };
     inner.note(index, &door, outcome);
     for (waiter, place) in admitted.into_iter().zip(1_i64..) {
         let (cap, windows) = (waiter.request.in_flight, &waiter.request.windows);
@@ -95,7 +96,7 @@ pub(super) fn fail(inner: &Arc<Inner>, index: usize, batches: Vec<Batch>, error:
     tracing::debug!(%error, "Nobody could be let in");
     let mut error = Some(error);
     for batch in batches {
-        inner.note(index, &batch.door, Outcome::failed(&batch.door));
+        inner.note(index, &batch.door, Outcome::failed(&batch));
         for waiter in batch.waiters {
             // An error has one owner: the others learn that there is no answer.
             let error = error.take().unwrap_or(LimitsError::Unavailable(None));

@@ -17,7 +17,8 @@ const QUIET: u32 = 3;
 /// whoever came meanwhile is served by a task of ours.
 pub(crate) async fn attend_first(inner: Arc<Inner>, index: usize) {
     let Some(gate) = inner.gates.get(index) else { return };
-    let Some(batches) = gate.next() else { return };
+    inner.approaches.gather().await;
+    let Some(batches) = gate.next(inner.connection_number(index)) else { return };
     round(&inner, index, batches).await;
     if gate.is_waited_at() {
         inner.tasks.spawn_on(attend(Arc::clone(&inner), index), &inner.runtime);
@@ -38,7 +39,8 @@ async fn attend(inner: Arc<Inner>, index: usize) {
                 break;
             }
         }
-        let Some(batches) = gate.next() else { return };
+        inner.approaches.gather().await;
+        let Some(batches) = gate.next(inner.connection_number(index)) else { return };
         round(&inner, index, batches).await;
     }
 }

@@ -25,6 +25,10 @@ const LOOK_AGAIN: Duration = Duration::from_millis(25);
 /// How long a door stays tight after a refusal.
 const TIGHT: Duration = Duration::from_secs(1);
 
+/// How much longer than any of a door's requests the database is told that they may take, so that it need
+/// not be told anew for each request that takes a departed one's place.
+const SPARE: Duration = Duration::from_secs(1);
+
 /// How long after a failed call what is untold is told again: twice as long each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
@@ -98,13 +102,25 @@ pub(super) enum Stage {
     Resting { until: Instant },
 }
 
+/// What the database was told of a door.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub(super) held: i32,
+    /// What they were let in by, when it was more than before.
+    pub(super) cap: Option<InFlight>,
+    /// When it forgets them.
+    pub(super) until: BootInstant,
+    /// The connection that it was told by.
+    pub(super) connection: u64,
+}
+
 #[derive(Debug)]
 pub(super) struct Door {
     pub(super) waiting: VecDeque<Waiter>,
     pub(super) stage: Stage,
     pub(super) held: i32,
     /// What the database was last told; none when that is not known.
-    pub(super) told: Option<i32>,
+    pub(super) told: Option<Told>,
     /// When what is untold gets a call of its own, should nobody come who takes the word along.
     tells_at: Option<Instant>,
     pub(super) last_ends_at: BootInstant,
@@ -123,7 +139,7 @@ impl Door {
             waiting: VecDeque::new(),
             stage: Stage::Open,
             held: 0,
-            told: Some(0),
+            told: Some(Told { held: 0, cap: None, until: now, connection: 0 }),
             tells_at: None,
             last_ends_at: now,
             tight_until: None,
@@ -133,7 +149,25 @@ impl Door {
     }
 
     fn is_told(&self) -> bool {
-        self.told == Some(self.held)
+        self.told.is_some_and(|told| told.held == self.held)
+    }
+
+    /// Whether these can take the places of departed ones that the database has not been told of, so that
+    /// it need be told nothing at all.
+    fn has_places_for(&self, waiters: &[Waiter], connection: u64, now: Instant) -> bool {
+        let (Some(told), Some(first)) = (self.told, waiters.first()) else { return false };
+        let wanted = i32::try_from(waiters.len()).unwrap_or(i32::MAX);
+        // In shadow mode the database must say what would have been refused.
+        let is_same_cap =
+            told.cap.is_some_and(|cap| !cap.is_shadow()) && told.cap == first.request.in_flight;
+        // Where there is no window, the call has nothing else to ask the database.
+        is_same_cap
+            && !first.request.windows.is_empty()
+            && told.connection == connection
+            && told.held >= self.held.saturating_add(wanted)
+            && waiters.iter().all(|waiter| waiter.request.ends_at <= told.until)
+            && !self.is_tight(now)
+            && self.tells_at.is_none_or(|at| now < at)
     }
 
     fn is_tight(&self, now: Instant) -> bool {
@@ -162,7 +196,12 @@ impl Door {
     }
 
     /// What its next call carries; nothing when there is nobody to let in, and nothing to tell.
-    pub(super) fn next_batch(&mut self, key: &DoorKey, call: i64) -> Option<Batch> {
+    pub(super) fn next_batch(
+        &mut self,
+        key: &DoorKey,
+        call: i64,
+        connection: u64,
+    ) -> Option<Batch> {
         // Nobody is let in for a caller that has left.
         self.waiting.retain(|waiter| !waiter.answer.is_closed());
         if self.waiting.is_empty() && self.is_told() {
@@ -170,7 +209,6 @@ impl Door {
             return None;
         }
         self.stage = Stage::InCall;
-        self.tells_at = None;
         let mut waiters: Vec<Waiter> = Vec::new();
         while let Some(next) = self.waiting.front() {
             let fits = waiters.first().is_none_or(|first| first.request.goes_with(&next.request));
@@ -180,13 +218,22 @@ impl Door {
             self.last_ends_at = self.last_ends_at.max(next.request.ends_at);
             waiters.extend(self.waiting.pop_front());
         }
+        let now = Instant::now();
+        let tells = key.is_cap() && !self.has_places_for(&waiters, connection, now);
+        if tells {
+            self.tells_at = None;
+        }
+        let asked = waiters.first().and_then(|first| first.request.in_flight);
         Some(Batch {
             door: key.clone(),
+            cap: asked.or(self.told.and_then(|told| told.cap)),
             waiters,
             held: self.held,
-            last_ends_at: self.last_ends_at,
+            tells,
+            until: self.last_ends_at + SPARE,
+            connection,
             call,
-            is_tight: self.is_tight(Instant::now()),
+            is_tight: self.is_tight(now),
         })
     }
 
@@ -195,8 +242,13 @@ impl Door {
         self.stage = if self.waiting.is_empty() { Stage::Open } else { Stage::Queued };
         match outcome {
             Outcome::Told { told, admitted, again, is_tight } => {
-                (self.told, self.failures) = (Some(told), 0);
+                if told.is_some() {
+                    (self.told, self.failures) = (told, 0);
+                }
                 self.held += admitted;
+                if self.is_told() {
+                    self.tells_at = None;
+                }
                 let now = Instant::now();
                 self.tight_until = is_tight.then(|| now + TIGHT);
                 if !again.is_empty() {
@@ -213,8 +265,9 @@ impl Door {
             }
             Outcome::Unknown => {
                 // Whatever the database was told, it has lapsed by itself.
-                let has_lapsed = self.held == 0 && self.last_ends_at.remaining().is_zero();
-                self.told = has_lapsed.then_some(0);
+                let until = self.last_ends_at + SPARE;
+                let has_lapsed = self.held == 0 && until.remaining().is_zero();
+                self.told = has_lapsed.then_some(Told { held: 0, cap: None, until, connection: 0 });
                 let pause = FIRST_PAUSE * 2_u32.saturating_pow(self.failures.min(10));
                 self.failures += 1;
                 self.tells_at = Some(Instant::now() + pause.min(LONGEST_PAUSE));
@@ -227,9 +280,10 @@ impl Door {
 /// What became of a door's part of a call.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// The database knows what is held.
+    /// It came back.
     Told {
-        told: i32,
+        /// What it told the database, if anything.
+        told: Option<Told>,
         /// So many more are in.
         admitted: i32,
         /// These look a second time, before whoever waits.
@@ -242,12 +296,12 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    /// Of a call that failed. A door without a cap holds nothing, and so has nothing to tell anew.
-    pub(super) fn failed(door: &DoorKey) -> Self {
-        if door.is_cap() {
+    /// Of a call that failed. One that told nothing of the door has nothing to tell anew.
+    pub(super) fn failed(batch: &Batch) -> Self {
+        if batch.tells {
             return Self::Unknown;
         }
-        Self::Told { told: 0, admitted: 0, again: Vec::new(), is_tight: false }
+        Self::Told { told: None, admitted: 0, again: Vec::new(), is_tight: false }
     }
 }
 
@@ -258,7 +312,14 @@ pub(crate) struct Batch {
     /// Who asks to go in: all for the same. Nobody when there is only something to tell.
     pub(crate) waiters: Vec<Waiter>,
     pub(crate) held: i32,
-    pub(crate) last_ends_at: BootInstant,
+    /// The cap by which they ask, or by which those who are in once did.
+    cap: Option<InFlight>,
+    /// Whether the call tells the database what is held. It does not where there is no cap, nor where all
+    /// who wait take the places of departed ones.
+    pub(crate) tells: bool,
+    /// By when all of the door's requests have ended.
+    pub(crate) until: BootInstant,
+    connection: u64,
     /// Higher than that of any call before.
     pub(crate) call: i64,
     pub(crate) is_tight: bool,
@@ -267,6 +328,12 @@ pub(crate) struct Batch {
 impl Batch {
     pub(crate) fn wanted(&self) -> i32 {
         i32::try_from(self.waiters.len()).unwrap_or(i32::MAX)
+    }
+
+    /// What the database knows when the call has let in so many.
+    pub(super) fn told(&self, admitted: i32) -> Option<Told> {
+        let Self { held, cap, until, connection, .. } = *self;
+        self.tells.then_some(Told { held: held + admitted, cap, until, connection })
     }
 
     pub(crate) fn in_flight(&self) -> Option<InFlight> {
@@ -283,5 +350,182 @@ impl Batch {
             [(window, key)] if !self.door.is_cap() => Some((window, key)),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::enter::Entry;
+
+    const CAP: InFlight = InFlight::new("requests", 8);
+    const WINDOW: Window = Window::new("w", 100, MINUTE);
+    const MINUTE: Duration = Duration::from_mins(1);
+    const CONNECTION: u64 = 7;
+
+    type Answered = oneshot::Receiver<Result<Entry, LimitsError>>;
+
+    fn key() -> DoorKey {
+        DoorKey::of_cap(CAP.name(), "t1")
+    }
+
+    fn request(cap: InFlight, ends_in: Duration) -> Request {
+        Request {
+            in_flight: Some(cap),
+            windows: vec![(WINDOW, "t1".to_owned())],
+            ends_at: BootInstant::now() + ends_in,
+        }
+    }
+
+    /// Whoever waits for the answer must be kept: a door asks for nobody who has left.
+    fn arrive(door: &mut Door, request: Request) -> Answered {
+        let (answer, answered) = oneshot::channel();
+        door.waiting.push_back(Waiter { request, answer, has_looked: false });
+        answered
+    }
+
+    fn told(told: Option<Told>, admitted: i32) -> Outcome {
+        Outcome::Told { told, admitted, again: Vec::new(), is_tight: false }
+    }
+
+    /// A door that let in three, two of whom have left: the database knows of three.
+    fn door() -> Door {
+        let mut door = Door::new(BootInstant::now());
+        let _waiting = [(); 3].map(|()| arrive(&mut door, request(CAP, MINUTE)));
+        let batch = door.next_batch(&key(), 1, CONNECTION).unwrap();
+        assert!(batch.tells);
+        door.settle(told(batch.told(3), 3));
+        assert!(door.is_told());
+        door.count_out();
+        door.count_out();
+        door
+    }
+
+    /// Whether the next call tells the database of the door.
+    fn tells(
+        door: &mut Door,
+        requests: impl IntoIterator<Item = Request>,
+        connection: u64,
+    ) -> bool {
+        let _waiting: Vec<_> = requests.into_iter().map(|request| arrive(door, request)).collect();
+        door.next_batch(&key(), 2, connection).unwrap().tells
+    }
+
+    #[test]
+    fn whoever_takes_a_departed_ones_place_need_not_be_told() {
+        let two = [request(CAP, MINUTE), request(CAP, MINUTE)];
+        let mut door = door();
+        assert!(!tells(&mut door, two, CONNECTION));
+        door.settle(told(None, 2));
+        assert!(door.is_told(), "all three places are taken again");
+        assert_eq!(door.wants_a_call(), None);
+        assert!(tells(&mut door, [request(CAP, MINUTE)], CONNECTION), "a fourth has none to take");
+    }
+
+    #[test]
+    fn three_cannot_take_two_places() {
+        let three = [(); 3].map(|()| request(CAP, MINUTE));
+        assert!(tells(&mut door(), three, CONNECTION));
+    }
+
+    #[test]
+    fn what_an_earlier_connection_told_may_be_lost() {
+        assert!(tells(&mut door(), [request(CAP, MINUTE)], CONNECTION + 1));
+    }
+
+    #[test]
+    fn another_cap_is_for_the_database_to_decide() {
+        let lower = InFlight::new(CAP.name(), 2);
+        assert!(tells(&mut door(), [request(lower, MINUTE)], CONNECTION));
+    }
+
+    #[test]
+    fn in_shadow_mode_the_database_says_what_would_have_been_refused() {
+        let shadow = CAP.shadow(true);
+        let mut door = door();
+        door.told = door.told.map(|told| Told { cap: Some(shadow), ..told });
+        assert!(tells(&mut door, [request(shadow, MINUTE)], CONNECTION));
+    }
+
+    #[test]
+    fn the_database_is_told_of_a_later_end() {
+        assert!(
+            !tells(&mut door(), [request(CAP, MINUTE)], CONNECTION),
+            "within the time to spare"
+        );
+        assert!(tells(&mut door(), [request(CAP, MINUTE + 2 * SPARE)], CONNECTION));
+    }
+
+    #[test]
+    fn without_a_window_the_call_tells_since_it_has_nothing_else_to_ask() {
+        let alone = Request { windows: Vec::new(), ..request(CAP, MINUTE) };
+        assert!(tells(&mut door(), [alone], CONNECTION));
+    }
+
+    #[test]
+    fn places_are_taken_until_the_departures_are_due_to_be_told() {
+        let mut door = door();
+        door.tells_at = Some(Instant::now());
+        assert!(tells(&mut door, [request(CAP, MINUTE)], CONNECTION));
+    }
+
+    #[test]
+    fn taking_one_of_two_places_puts_off_nothing() {
+        let mut door = door();
+        let due = door.wants_a_call().unwrap();
+        assert!(!tells(&mut door, [request(CAP, MINUTE)], CONNECTION));
+        door.settle(told(None, 1));
+        assert_eq!(door.wants_a_call(), Some(due));
+    }
+
+    #[test]
+    fn after_a_refusal_the_database_decides() {
+        let mut door = door();
+        door.tight_until = Some(Instant::now() + TIGHT);
+        assert!(tells(&mut door, [request(CAP, MINUTE)], CONNECTION));
+    }
+
+    #[test]
+    fn a_call_that_failed_leaves_what_was_told_unknown_only_if_it_told() {
+        let mut kept = door();
+        let _waiting = arrive(&mut kept, request(CAP, MINUTE));
+        let batch = kept.next_batch(&key(), 2, CONNECTION).unwrap();
+        kept.settle(Outcome::failed(&batch));
+        assert_eq!(kept.told.map(|told| told.held), Some(3));
+
+        let mut unknown = door();
+        let _waiting = arrive(&mut unknown, request(CAP, MINUTE));
+        let batch = unknown.next_batch(&key(), 2, CONNECTION + 1).unwrap();
+        unknown.settle(Outcome::failed(&batch));
+        assert_eq!(unknown.told, None);
+        let first = unknown.wants_a_call().unwrap();
+        unknown.settle(Outcome::Unknown);
+        assert!(unknown.wants_a_call().unwrap() > first, "and is told anew, later each time");
+    }
+
+    #[test]
+    fn whoever_looks_a_second_time_comes_first_and_rests_before() {
+        let mut door = door();
+        let _waiting = [(); 2].map(|()| arrive(&mut door, request(CAP, MINUTE)));
+        let mut batch = door.next_batch(&key(), 2, CONNECTION + 1).unwrap();
+        let _behind = arrive(&mut door, request(CAP, 2 * MINUTE));
+        let again = batch.waiters.split_off(1);
+        let told = batch.told(1);
+        door.settle(Outcome::Told { told, admitted: 1, again, is_tight: true });
+        assert!(matches!(door.stage, Stage::Resting { .. }));
+        assert!(door.waiting.front().is_some_and(|waiter| waiter.has_looked));
+        assert_eq!(door.waiting.len(), 2);
+        assert!(door.is_tight(Instant::now()));
+    }
+
+    #[test]
+    fn a_door_that_told_all_is_forgotten() {
+        let mut door = door();
+        door.count_out();
+        assert!(!door.is_idle());
+        let batch = door.next_batch(&key(), 2, CONNECTION).unwrap();
+        assert!(batch.tells && batch.waiters.is_empty());
+        door.settle(told(batch.told(0), 0));
+        assert!(door.is_idle());
     }
 }

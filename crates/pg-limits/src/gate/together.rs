@@ -83,7 +83,7 @@ async fn call(
     batches: &[Batch],
 ) -> Result<Option<Vec<Answered>>, LimitsError> {
     let windows = windows(batches);
-    let caps = || batches.iter().filter(|batch| batch.door.is_cap());
+    let caps = || batches.iter().filter(|batch| batch.tells);
     let names: Vec<&str> = caps().map(|batch| batch.door.name()).collect();
     let keys: Vec<&str> = caps().map(|batch| batch.door.key()).collect();
     let limits: Vec<i32> =
@@ -123,7 +123,7 @@ async fn call(
 
 /// Each batch's share of what `enter_v2` gave.
 fn answers(batches: &[Batch], windows: &Windows<'_>, numbers: &[i64]) -> Vec<Answered> {
-    let caps = batches.iter().filter(|batch| batch.door.is_cap()).count();
+    let caps = batches.iter().filter(|batch| batch.tells).count();
     let (before, counted) = numbers.split_at_checked(caps).unwrap_or_default();
     let (mut before, count) = (before.iter(), windows.len());
     let number = |row: usize, place: usize| counted.get(row * count + place).copied().unwrap_or(0);
@@ -146,11 +146,7 @@ fn answers(batches: &[Batch], windows: &Windows<'_>, numbers: &[i64]) -> Vec<Ans
             admitted: batch.wanted(),
             refused_by: -1,
             windows: of_batch.collect(),
-            in_flight_before: if batch.door.is_cap() {
-                before.next().copied().unwrap_or(0)
-            } else {
-                0
-            },
+            in_flight_before: if batch.tells { before.next().copied().unwrap_or(0) } else { 0 },
         }
     });
     answered.collect()

@@ -1,6 +1,8 @@
 //! In-flight caps, over several connected replicas and processes.
 
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use pg_limits::{Admitted, Entry, InFlight, LimitReached, Limits, LimitsError, Window};
@@ -107,6 +109,117 @@ async fn racing_requests_of_three_replicas_never_exceed_the_cap() {
     assert!(most <= 8, "{most} at once");
     assert!(entered >= 8, "{entered}");
     wait_until("nothing is held any more", PATIENCE, || async { held(&database).await == 0 }).await;
+}
+
+/// Requests that take departed ones' places are counted where they run: the database is told of few.
+#[tokio::test(flavor = "multi_thread")]
+async fn racing_requests_that_also_count_in_a_window_never_exceed_the_cap() {
+    let database = database().await;
+    let replicas = [limits(&database).await, limits(&database).await, limits(&database).await];
+    let window = Window::new("w", 1_000_000, MINUTE);
+    let inside = Arc::new(AtomicUsize::new(0));
+    let tasks: Vec<_> = (0..30)
+        .map(|n| {
+            let (limits, inside) = (replicas[n % 3].clone(), Arc::clone(&inside));
+            tokio::spawn(async move {
+                let (mut entered, mut most) = (0, 0);
+                for _ in 0..40 {
+                    let approach = limits.approach();
+                    tokio::task::yield_now().await;
+                    let windows = [(window, "t1")];
+                    let entry = approach.enter(Some((EIGHT, "t1")), &windows, MINUTE).await;
+                    if let Entry::Admitted(admitted) = entry.unwrap() {
+                        entered += 1;
+                        most = most.max(inside.fetch_add(1, Ordering::SeqCst) + 1);
+                        tokio::task::yield_now().await;
+                        inside.fetch_sub(1, Ordering::SeqCst);
+                        drop(admitted);
+                    }
+                }
+                (entered, most)
+            })
+        })
+        .collect();
+    let (mut entered, mut most) = (0, 0);
+    for task in tasks {
+        let (of_task, most_of_task) = task.await.unwrap();
+        (entered, most) = (entered + of_task, most.max(most_of_task));
+    }
+    assert!(most <= 8, "{most} at once");
+    assert!(entered >= 8, "{entered}");
+    wait_until("nothing is held any more", PATIENCE, || async { held(&database).await == 0 }).await;
+    let counted = "select count from limits.window_count";
+    let counted: i32 = database.client().await.query_one(counted, &[]).await.unwrap().get(0);
+    assert_eq!(counted, entered, "refused requests count nowhere, admitted ones once");
+}
+
+#[tokio::test]
+async fn whoever_comes_soon_after_a_departure_takes_its_place_without_a_word() {
+    let database = database().await;
+    let limits = limits(&database).await;
+    let client = database.client().await;
+    let window = Window::new("w", 1_000_000, MINUTE);
+    let calls = async || -> i64 {
+        let last = "select call from limits.in_flight where key = 't1'";
+        client.query_one(last, &[]).await.unwrap().get(0)
+    };
+    let in_turn = async |count: usize| {
+        for _ in 0..count {
+            let entry = limits.enter(Some((EIGHT, "t1")), &[(window, "t1")], MINUTE).await.unwrap();
+            assert!(matches!(entry, Entry::Admitted(_)));
+        }
+    };
+    in_turn(1).await;
+    // A busy machine may keep the next one away until the departure is told.
+    wait_until("twenty came and went, and the row stayed as it was", PATIENCE, || async {
+        let before = calls().await;
+        in_turn(20).await;
+        calls().await == before
+    })
+    .await;
+    wait_until("the last departure is told", PATIENCE, || async { held(&database).await == 0 })
+        .await;
+}
+
+#[tokio::test]
+async fn departures_are_told_though_others_keep_coming() {
+    let database = database().await;
+    let limits = limits(&database).await;
+    let window = Window::new("w", 1_000_000, MINUTE);
+    let enter =
+        async || limits.enter(Some((EIGHT, "t1")), &[(window, "t1")], MINUTE).await.unwrap();
+    let mut inside = Vec::new();
+    for _ in 0..6 {
+        inside.push(enter().await);
+    }
+    assert_eq!(held(&database).await, 6);
+    inside.truncate(1);
+    wait_until("no more than two are told to be in", PATIENCE, || async {
+        // Each takes the place of one of the departed.
+        for _ in 0..5 {
+            drop(enter().await);
+        }
+        held(&database).await <= 2
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_cap_that_was_lowered_is_held_to_though_places_came_free() {
+    let database = database().await;
+    let limits = limits(&database).await;
+    let window = Window::new("w", 1_000_000, MINUTE);
+    let enter =
+        async |cap| limits.enter(Some((cap, "t1")), &[(window, "t1")], MINUTE).await.unwrap();
+    let mut inside = Vec::new();
+    for _ in 0..8 {
+        inside.push(enter(EIGHT).await);
+    }
+    inside.truncate(4);
+    let lower = InFlight::new(EIGHT.name(), 4);
+    assert!(matches!(enter(lower).await, Entry::Refused(limit) if limit.limit == 4));
+    inside.truncate(3);
+    assert!(matches!(enter(lower).await, Entry::Admitted(_)));
 }
 
 #[tokio::test]

@@ -67,29 +67,42 @@ impl Guard {
         }
         let request_id =
             request.extensions().get::<RequestId>().map_or_else(String::new, |id| id.0.clone());
-        let who = self.authenticate(request.method(), request.headers(), &request_id).await?;
-        let admitted = match who.by {
-            SignedInBy::Token(token) => {
-                Some(api_requests::admit(&self.app, &who.user(), token, self.time).await?)
+        let (who, admitted) = match TokenSecret::of(request.headers())? {
+            Some(secret) => {
+                let (who, admitted) = self.admit_token(&secret, &request_id).await?;
+                (who, Some(admitted))
             }
-            SignedInBy::Session => None,
+            None => {
+                (self.find_session(request.method(), request.headers(), &request_id).await?, None)
+            }
         };
         self.authorise(&who)?;
         request.extensions_mut().insert(who);
         Ok(admitted)
     }
 
-    /// Who asks. A token wins over a session that comes along, also when it is a bad one: whoever sends one means it.
-    async fn authenticate(
+    /// Who asks by token. A token wins over a session that comes along, also when it is a bad one: whoever sends one
+    /// means it. No browser adds one by itself, so that no foreign page can borrow it: the origin tells nothing.
+    async fn admit_token(
+        &self,
+        secret: &TokenSecret,
+        request_id: &str,
+    ) -> Result<(SignedIn, Admitted), Problem> {
+        // Said before it is known whose token it is, so that it goes in with others.
+        let approach = self.app.heavy.approach();
+        let who = token::find(&self.app, secret, request_id).await?.ok_or_else(token::invalid)?;
+        let admitted =
+            api_requests::admit(&self.app, approach, &who.user(), secret.id(), self.time).await?;
+        Ok((who, admitted))
+    }
+
+    /// Who asks by session.
+    async fn find_session(
         &self,
         method: &Method,
         headers: &HeaderMap,
         request_id: &str,
     ) -> Result<SignedIn, Problem> {
-        if let Some(secret) = TokenSecret::of(headers)? {
-            // No browser adds a token by itself, so that no foreign page can borrow one: the origin tells nothing.
-            return token::find(&self.app, &secret, request_id).await?.ok_or_else(token::invalid);
-        }
         self.check_origin(method, headers)?;
         let id = SessionId::of(headers, &self.app.settings.http)
             .ok_or_else(Problem::sign_in_required)?;

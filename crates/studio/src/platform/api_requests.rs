@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use super::heavy::{
-    Admitted, Entry, InFlight, LimitReached, Window, WindowState, is_first_this_minute,
+    Admitted, Approach, Entry, InFlight, LimitReached, Window, WindowState, is_first_this_minute,
 };
 use super::in_force::catalogue::{api_request_window, request_in_flight};
 use super::in_force::{InForce, Mode};
@@ -30,6 +30,7 @@ static RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy
 /// 429 when a limit is reached, 503 when that could not be decided.
 pub async fn admit(
     app: &App,
+    approach: Approach,
     user: &str,
     token: TokenId,
     time: Duration,
@@ -39,7 +40,7 @@ pub async fn admit(
         .map(|[of_token, of_user]| [(of_token, token.as_str()), (of_user, user)]);
     let in_flight = in_flight(&app.in_force).map(|cap| (cap, token.as_str()));
     let windows = windows.as_ref().map_or(&[][..], |windows| windows);
-    match app.heavy.enter(in_flight, windows, time).await? {
+    match approach.enter(in_flight, windows, time).await? {
         Entry::Admitted(admitted) => {
             if let Some(limit) = admitted.would_have_been_refused() {
                 tell_refusal(limit, &token, "A token's request would have been refused");
