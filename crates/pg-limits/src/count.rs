@@ -1,12 +1,10 @@
 //! Counting in one window.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use crate::enter::Entry;
+use crate::enter::{Admitted, Entry};
 use crate::error::LimitsError;
-use crate::limits::{Inner, Limits};
-use crate::statements;
+use crate::limits::Limits;
 use crate::window::{LimitReached, Window, WindowState};
 
 /// What a count came to. A refusal is an answer, not an error.
@@ -22,11 +20,8 @@ pub enum Count {
 /// One count in a window.
 #[derive(Debug)]
 pub struct Counted {
-    inner: Arc<Inner>,
-    window: Window,
-    key: String,
+    admitted: Admitted,
     state: WindowState,
-    shadow: Option<LimitReached>,
 }
 
 impl Counted {
@@ -37,7 +32,7 @@ impl Counted {
 
     /// In shadow mode: the limit that would have refused it.
     pub fn would_have_been_refused(&self) -> Option<&LimitReached> {
-        self.shadow.as_ref()
+        self.admitted.would_have_been_refused()
     }
 
     /// Takes the count back, for what failed through no fault of the key's owner. Does nothing when
@@ -51,15 +46,7 @@ impl Counted {
     ///
     /// The count may or may not be taken back, never twice.
     pub async fn give_back(self) -> Result<(), LimitsError> {
-        let line = self.inner.lines.index_of(&self.key);
-        self.inner
-            .call(
-                line,
-                &statements::UNCOUNT,
-                &[&self.window.name(), &self.key, &1_i32, &self.state.ends_us],
-            )
-            .await
-            .map(drop)
+        self.admitted.give_back().await
     }
 }
 
@@ -92,11 +79,8 @@ impl Limits {
         Ok(match self.enter(None, &[(*window, key)], Duration::ZERO).await? {
             Entry::Refused(limit) => Count::Full(limit),
             Entry::Admitted(admitted) => Count::Counted(Counted {
-                inner: Arc::clone(&self.inner),
-                window: *window,
-                key: key.to_owned(),
                 state: admitted.windows().first().copied().unwrap_or_else(|| window.state([0; 3])),
-                shadow: admitted.would_have_been_refused().copied(),
+                admitted,
             }),
         })
     }

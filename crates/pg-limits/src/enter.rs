@@ -4,9 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tokio::sync::oneshot;
+use tokio_postgres::types::ToSql;
 
-use crate::approach::Approach;
 use crate::clock::BootInstant;
 use crate::error::LimitsError;
 use crate::finish::Finish;
@@ -15,6 +16,7 @@ use crate::gate::door::{DoorKey, Request};
 use crate::in_flight::InFlight;
 use crate::limits::{Inner, Limits};
 use crate::metering;
+use crate::statements;
 use crate::window::{LimitReached, Window, WindowState};
 
 /// What asking to go in came to. A refusal is an answer, not an error.
@@ -33,6 +35,8 @@ pub struct Admitted {
     inner: Arc<Inner>,
     /// The door whose key it holds; none where no in-flight cap was asked.
     door: Option<DoorKey>,
+    /// The windows it was counted in, by their keys, and how each then was.
+    counted_in: Vec<(Window, String)>,
     windows: Vec<WindowState>,
     shadow: Option<LimitReached>,
 }
@@ -47,10 +51,11 @@ impl Admitted {
     pub(crate) fn new(
         inner: Arc<Inner>,
         door: Option<DoorKey>,
+        counted_in: Vec<(Window, String)>,
         windows: Vec<WindowState>,
         shadow: Option<LimitReached>,
     ) -> Self {
-        Self { inner, door, windows, shadow }
+        Self { inner, door, counted_in, windows, shadow }
     }
 
     /// The windows it was counted in, as they then were.
@@ -61,6 +66,39 @@ impl Admitted {
     /// The limit in shadow mode that would have refused it.
     pub fn would_have_been_refused(&self) -> Option<&LimitReached> {
         self.shadow.as_ref()
+    }
+
+    /// Takes the request back, as if it had not come: out of each of its windows that has not ended
+    /// meanwhile, and out of what is in flight. For one that failed through no fault of the keys' owners,
+    /// or turned out not to be theirs.
+    ///
+    /// # Errors
+    ///
+    /// When the limits' database cannot be asked: a count then stays until its window ends.
+    ///
+    /// # Cancel safety
+    ///
+    /// Of each window, the count may or may not be taken back, never twice.
+    pub async fn give_back(self) -> Result<(), LimitsError> {
+        let states = self.windows.iter();
+        let given_back = self.counted_in.iter().zip(states).map(|((window, key), state)| {
+            let line = self.inner.lines.index_of(key);
+            self.inner.uncount(line, window, key, state.ends_us)
+        });
+        join_all(given_back).await.into_iter().collect()
+    }
+}
+
+impl Inner {
+    async fn uncount(
+        &self,
+        line: usize,
+        window: &Window,
+        key: &str,
+        ends_us: i64,
+    ) -> Result<(), LimitsError> {
+        let values: [&(dyn ToSql + Sync); 4] = [&window.name(), &key, &1_i32, &ends_us];
+        self.call(line, &statements::UNCOUNT, &values).await.map(drop)
     }
 }
 
@@ -78,8 +116,8 @@ impl Limits {
     ///
     /// Requests that arrive while a call is under way, of whatever key, go in together by the next one.
     /// `ends_in` is when the request will have ended at the latest: should this replica die, its share
-    /// of the key comes back a second later. Where the key must be looked up first, begin with
-    /// [`approach`](Self::approach), so that more requests share a call.
+    /// of the key comes back a second later. Where it is known by which key a request will ask, but not
+    /// yet whether it may, ask meanwhile, and [give it back](Admitted::give_back) should it not.
     ///
     /// ```no_run
     /// # async fn run(limits: pg_limits::Limits) -> Result<(), Box<dyn std::error::Error>> {
@@ -114,26 +152,6 @@ impl Limits {
         windows: &[(Window, &str)],
         ends_in: Duration,
     ) -> Result<Entry, LimitsError> {
-        self.approach().enter(in_flight, windows, ends_in).await
-    }
-}
-
-impl Approach {
-    /// Asks to let the request in, as [`Limits::enter`] does.
-    ///
-    /// # Errors
-    ///
-    /// As there.
-    ///
-    /// # Cancel safety
-    ///
-    /// As there.
-    pub async fn enter(
-        self,
-        in_flight: Option<(InFlight, &str)>,
-        windows: &[(Window, &str)],
-        ends_in: Duration,
-    ) -> Result<Entry, LimitsError> {
         let inner = Arc::clone(&self.inner);
         inner.check_open()?;
         // One order for all callers, so that no two of them wait for each other.
@@ -146,7 +164,13 @@ impl Approach {
             (Some((cap, key)), _) => DoorKey::of_cap(cap.name(), key),
             (None, Some((window, key))) => DoorKey::of_window(window.name(), key),
             (None, None) => {
-                return Ok(Entry::Admitted(Admitted::new(inner, None, Vec::new(), None)));
+                return Ok(Entry::Admitted(Admitted::new(
+                    inner,
+                    None,
+                    Vec::new(),
+                    Vec::new(),
+                    None,
+                )));
             }
         };
         let request = Request {
@@ -159,7 +183,6 @@ impl Approach {
         let index = inner.gate_of(&door);
         let gate = inner.gates.get(index).ok_or(LimitsError::Unavailable(None))?;
         let attends = gate.arrive(&door, request, answer);
-        drop(self);
         let entered = async {
             if attends {
                 let attending = attend_first(Arc::clone(&inner), index);

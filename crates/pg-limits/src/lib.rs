@@ -1,7 +1,6 @@
 #![doc = include_str!("../README.md")]
 #![warn(missing_docs, clippy::missing_errors_doc)]
 
-mod approach;
 mod call;
 mod claim;
 mod clock;
@@ -42,7 +41,6 @@ mod layer;
 #[cfg(feature = "tower")]
 mod problem;
 
-pub use approach::Approach;
 pub use clock::BootInstant;
 pub use config::{Config, Statements};
 pub use count::{Count, Counted};

@@ -8,7 +8,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-use crate::approach::Approaches;
 use crate::config::Config;
 use crate::error::LimitsError;
 use crate::finish::Finish;
@@ -48,7 +47,6 @@ pub(crate) struct Inner {
     pub(crate) turns: Turns,
     /// One a line.
     pub(crate) gates: Vec<Gate>,
-    pub(crate) approaches: Approaches,
     pub(crate) ready: ReadyReplicas,
     /// Where tasks run that begin when something is dropped, wherever that is.
     pub(crate) runtime: Handle,
@@ -90,7 +88,6 @@ impl Limits {
             shutdown: CancellationToken::new(),
             turns: Turns::default(),
             gates: (0..config.connections).map(|_| Gate::default()).collect(),
-            approaches: Approaches::default(),
             ready: ReadyReplicas::default(),
             runtime: Handle::current(),
             holds: Holds::default(),

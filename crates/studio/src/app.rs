@@ -1,5 +1,6 @@
 //! The application: its shared state, and the router built from the route table.
 
+mod by_token;
 mod cors;
 mod guard;
 
@@ -53,6 +54,8 @@ pub struct App {
     pub passwords: Arc<PasswordChecks>,
     /// Which tokens were lately noted as used.
     pub token_uses: token::UsesNoted,
+    /// Whose the tokens are that this replica has seen.
+    pub token_owners: token::TokenOwners,
     /// What pages of other origins may do.
     cors: Option<CorsLayer>,
     /// Work that outlives its handler; awaited at shutdown.
@@ -90,6 +93,7 @@ impl App {
             console: features::sql_console::SetUpSeen::default(),
             passwords: Arc::default(),
             token_uses: token::UsesNoted::default(),
+            token_owners: token::TokenOwners::default(),
             tasks,
             shutdown: CancellationToken::new(),
             stop_work: CancellationToken::new(),

@@ -76,11 +76,11 @@ pub(super) fn hand_out(inner: &Arc<Inner>, index: usize, batch: Batch, answered:
     let outcome = Outcome::Told { told, admitted: in_now, again, is_tight };
     inner.note(index, &door, outcome);
     for (waiter, place) in admitted.into_iter().zip(1_i64..) {
-        let (cap, windows) = (waiter.request.in_flight, &waiter.request.windows);
+        let (cap, windows) = (waiter.request.in_flight, waiter.request.windows);
         let leaves_by = door.is_cap().then(|| door.clone());
-        let shadow = answered.shadow(place, cap, windows);
-        let states = answered.states(windows);
-        let admitted = Admitted::new(Arc::clone(inner), leaves_by, states, shadow);
+        let shadow = answered.shadow(place, cap, &windows);
+        let states = answered.states(&windows);
+        let admitted = Admitted::new(Arc::clone(inner), leaves_by, windows, states, shadow);
         // Of a caller that has left, this drops the admission, and so it leaves again.
         waiter.answer.send(Ok(Entry::Admitted(admitted))).ok();
     }

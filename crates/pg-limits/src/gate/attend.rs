@@ -17,7 +17,6 @@ const QUIET: u32 = 3;
 /// whoever came meanwhile is served by a task of ours.
 pub(crate) async fn attend_first(inner: Arc<Inner>, index: usize) {
     let Some(gate) = inner.gates.get(index) else { return };
-    inner.approaches.gather().await;
     let Some(batches) = gate.next(inner.connection_number(index)) else { return };
     round(&inner, index, batches).await;
     if gate.is_waited_at() {
@@ -39,7 +38,6 @@ async fn attend(inner: Arc<Inner>, index: usize) {
                 break;
             }
         }
-        inner.approaches.gather().await;
         let Some(batches) = gate.next(inner.connection_number(index)) else { return };
         round(&inner, index, batches).await;
     }

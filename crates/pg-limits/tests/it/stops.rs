@@ -64,9 +64,11 @@ async fn a_permit_is_not_free_before_its_work_has_ended() {
         ended.await.unwrap();
         permit.release().await;
     });
+    let stop = stopping(&two, id, PATIENCE);
+    wait_until_asked(&client, id).await;
     assert_eq!(two.stop(id, BRIEFLY).await.unwrap(), Stop::StillHeld);
     assert_eq!(live(&client).await, 1);
-    let stop = stopping(&two, id, PATIENCE);
+    assert!(!stop.is_finished());
     end.send(()).unwrap();
     assert_eq!(stop.await.unwrap(), Stop::Ended);
     work.await.unwrap();
@@ -129,14 +131,13 @@ async fn asking_twice_at_once_from_two_replicas_is_asking_once() {
     let permit = granted(&one, &WORK, "ada").await;
     let other = granted(&one, &WORK, "ada").await;
     let id = permit.id();
-    let stops = [stopping(&one, id, PATIENCE), stopping(&two, id, PATIENCE)];
+    let (first, second) = tokio::join!(one.stop(id, BRIEFLY), two.stop(id, BRIEFLY));
+    assert_eq!((first.unwrap(), second.unwrap()), (Stop::StillHeld, Stop::StillHeld));
     permit.stop_asked().await;
     // Asked once is asked for good: whoever waits later hears of it too.
     permit.stop_asked().await;
     permit.release().await;
-    for stop in stops {
-        assert_eq!(stop.await.unwrap(), Stop::Ended);
-    }
+    assert_eq!(two.stop(id, PATIENCE).await.unwrap(), Stop::NotHeld);
     assert!(!other.is_stop_asked());
 }
 

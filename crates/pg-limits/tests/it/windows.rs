@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use pg_limits::{Count, Counted, Entry, LimitReached, Limits, Window};
+use pg_limits::{Count, Counted, Entry, InFlight, LimitReached, Limits, Window};
 use testkit::wait_until;
 use tokio_postgres::Client;
 
@@ -143,6 +143,30 @@ async fn a_count_is_given_back_to_its_own_window_only() {
     counted(&limits, &UPLOADS, "ada").await;
     of_the_old_window.give_back().await.unwrap();
     assert_eq!(count_in_table(&client, "ada").await, Some(1), "the new window keeps its count");
+}
+
+#[tokio::test]
+async fn a_request_that_is_given_back_leaves_its_windows_and_what_is_in_flight() {
+    let database = database().await;
+    let limits = limits(&database).await;
+    let client = database.client().await;
+    let (of_token, of_user) = (Window::new("a.token", 4, HOUR), Window::new("b.user", 6, HOUR));
+    let one = InFlight::new("in_flight", 1);
+    let windows = [(of_user, "ada"), (of_token, "t1")];
+    let enter = async || {
+        let entry = limits.enter(Some((one, "t1")), &windows, HOUR).await.unwrap();
+        let Entry::Admitted(admitted) = entry else { panic!("{entry:?}") };
+        admitted
+    };
+    drop(enter().await);
+    for _ in 0..3 {
+        let second = enter().await;
+        assert_eq!(count_in_table(&client, "ada").await, Some(2));
+        second.give_back().await.unwrap();
+        for key in ["ada", "t1"] {
+            assert_eq!(count_in_table(&client, key).await, Some(1), "{key}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use tracing::Instrument as _;
 use uuid::Uuid;
 
-use super::App;
+use super::{App, by_token};
 use crate::platform::access::{SignedIn, SignedInBy};
 use crate::platform::api_requests;
 use crate::platform::heavy::{Admitted, Endpoint};
@@ -19,7 +19,7 @@ use crate::platform::problem::Problem;
 use crate::platform::request::RequestId;
 use crate::platform::route::{Access, Cost, Route};
 use crate::platform::session::{self, SessionId};
-use crate::platform::token::{self, TokenSecret};
+use crate::platform::token::TokenSecret;
 
 /// The total time limit of a cheap request.
 const CHEAP_TIME: Duration = Duration::from_mins(1);
@@ -67,10 +67,12 @@ impl Guard {
         }
         let request_id =
             request.extensions().get::<RequestId>().map_or_else(String::new, |id| id.0.clone());
+        // A token wins over a session that comes along, also when it is a bad one: whoever sends one means it. No
+        // browser adds one by itself, so that no foreign page can borrow it: the origin tells nothing.
         let (who, admitted) = match TokenSecret::of(request.headers())? {
             Some(secret) => {
-                let (who, admitted) = self.admit_token(&secret, &request_id).await?;
-                (who, Some(admitted))
+                let admitted = by_token::admit(&self.app, &secret, &request_id, self.time).await?;
+                (admitted.0, Some(admitted.1))
             }
             None => {
                 (self.find_session(request.method(), request.headers(), &request_id).await?, None)
@@ -79,21 +81,6 @@ impl Guard {
         self.authorise(&who)?;
         request.extensions_mut().insert(who);
         Ok(admitted)
-    }
-
-    /// Who asks by token. A token wins over a session that comes along, also when it is a bad one: whoever sends one
-    /// means it. No browser adds one by itself, so that no foreign page can borrow it: the origin tells nothing.
-    async fn admit_token(
-        &self,
-        secret: &TokenSecret,
-        request_id: &str,
-    ) -> Result<(SignedIn, Admitted), Problem> {
-        // Said before it is known whose token it is, so that it goes in with others.
-        let approach = self.app.heavy.approach();
-        let who = token::find(&self.app, secret, request_id).await?.ok_or_else(token::invalid)?;
-        let admitted =
-            api_requests::admit(&self.app, approach, &who.user(), secret.id(), self.time).await?;
-        Ok((who, admitted))
     }
 
     /// Who asks by session.

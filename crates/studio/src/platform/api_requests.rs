@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use super::heavy::{
-    Admitted, Approach, Entry, InFlight, LimitReached, Window, WindowState, is_first_this_minute,
+    Admitted, Entry, InFlight, LimitReached, LimitsError, Window, WindowState, is_first_this_minute,
 };
 use super::in_force::catalogue::{api_request_window, request_in_flight};
 use super::in_force::{InForce, Mode};
@@ -23,33 +23,44 @@ const IN_FLIGHT: &str = "request_in_flight";
 static RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 static RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
-/// Lets a token's request in, or gives the problem to answer with. `time` is the longest that the request may take:
-/// should this replica die, the token gets its place back then.
+/// Asks to let a token's request in. `time` is the longest that the request may take: should this replica die, the
+/// token gets its place back then.
 ///
 /// # Errors
-/// 429 when a limit is reached, 503 when that could not be decided.
-pub async fn admit(
+/// When it could not be decided.
+pub async fn enter(
     app: &App,
-    approach: Approach,
     user: &str,
     token: TokenId,
     time: Duration,
-) -> Result<Admitted, Problem> {
+) -> Result<Entry, LimitsError> {
     let token = token.0.to_string();
     let windows = windows(&app.in_force)
         .map(|[of_token, of_user]| [(of_token, token.as_str()), (of_user, user)]);
     let in_flight = in_flight(&app.in_force).map(|cap| (cap, token.as_str()));
     let windows = windows.as_ref().map_or(&[][..], |windows| windows);
-    match approach.enter(in_flight, windows, time).await? {
+    app.heavy.enter(in_flight, windows, time).await
+}
+
+/// What a token's request came in by, or the problem to answer with.
+///
+/// # Errors
+/// 429 when a limit is reached, 503 when that could not be decided.
+pub fn admit(
+    app: &App,
+    token: TokenId,
+    entered: Result<Entry, LimitsError>,
+) -> Result<Admitted, Problem> {
+    match entered? {
         Entry::Admitted(admitted) => {
             if let Some(limit) = admitted.would_have_been_refused() {
-                tell_refusal(limit, &token, "A token's request would have been refused");
+                tell_refusal(limit, token, "A token's request would have been refused");
                 count(app, limit, true);
             }
             Ok(admitted)
         }
         Entry::Refused(limit) => {
-            tell_refusal(&limit, &token, "A token's request was refused");
+            tell_refusal(&limit, token, "A token's request was refused");
             count(app, &limit, false);
             Err(refusal(&limit))
         }
@@ -86,9 +97,10 @@ fn count(app: &App, limit: &LimitReached, is_shadow: bool) {
 }
 
 /// One event a token, limit and minute.
-fn tell_refusal(limit: &LimitReached, token: &str, what: &'static str) {
+fn tell_refusal(limit: &LimitReached, token: TokenId, what: &'static str) {
+    let token = token.0;
     if is_first_this_minute(&format!("{} {token}", limit.name)) {
-        tracing::info!(limit = limit.name, token, "{what}");
+        tracing::info!(limit = limit.name, %token, "{what}");
     }
 }
 

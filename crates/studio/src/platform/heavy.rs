@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 pub use pg_limits::{
-    Admitted, Approach, Attempt, Attempted, BootInstant, CapInForce, Claim, Count, Counted,
-    Endpoint, Entry, HeavyRequests, Holder, InFlight, LimitReached, LimitsError, Permit, Refusal,
-    ReplicaState, Scope, Stop, Throttle, Throttled, Window, WindowState,
+    Admitted, Attempt, Attempted, BootInstant, CapInForce, Claim, Count, Counted, Endpoint, Entry,
+    HeavyRequests, Holder, InFlight, LimitReached, LimitsError, Permit, Refusal, ReplicaState,
+    Scope, Stop, Throttle, Throttled, Window, WindowState,
 };
 
 use super::problem::Problem;

@@ -112,6 +112,48 @@ async fn the_window_of_a_user_is_one_over_all_of_his_tokens_and_sessions_have_no
     }
 }
 
+/// Every replica has seen the token, so each asks the limits while it looks it up.
+#[tokio::test]
+async fn what_a_token_asks_after_its_end_is_counted_nowhere() {
+    let bed = Bed::new().await;
+    bed.account("anna", Role::Operator).await;
+    bed.setting("api_request_window.user", "8").await;
+    let ending = bed.token("anna", &[]).await;
+    let (later, staying) = (bed.token("anna", &[]).await, bed.token("anna", &[]).await);
+    let replicas = three(&bed).await;
+    for replica in &replicas {
+        assert_eq!(me(replica, &ending).await.status, StatusCode::OK);
+    }
+    end_token(&bed, &ending).await;
+    for _ in 0..4 {
+        for replica in &replicas {
+            assert_eq!(me(replica, &ending).await.problem(), "invalid-token");
+        }
+    }
+    wait_until("three are counted, and nothing is in flight", PATIENCE, || async {
+        counted(&bed, "api_request_window.user").await == 3
+            && counted(&bed, "api_request_window.token").await == 3
+            && in_flight(&bed).await == 0
+    })
+    .await;
+    assert_eq!(me(&replicas[2], &later).await.status, StatusCode::OK);
+    for _ in 4..8 {
+        assert_eq!(me(&replicas[0], &staying).await.status, StatusCode::OK);
+    }
+    assert_eq!(me(&replicas[2], &later).await.problem(), "rate-limited");
+
+    // That the window is full is nobody's business whose token has ended.
+    end_token(&bed, &later).await;
+    assert_eq!(me(&replicas[2], &later).await.problem(), "invalid-token");
+}
+
+async fn end_token(bed: &Bed, secret: &str) {
+    let end =
+        "update studio.api_token set revoked_at = clock_timestamp() where id = $1::text::uuid";
+    let id = secret.split('_').nth(1).unwrap();
+    assert_eq!(bed.client().await.execute(end, &[&id]).await.unwrap(), 1);
+}
+
 /// Sends a request whose body never ends: it is in flight until its client leaves.
 async fn unfinished(replica: &Replica, secret: &str) -> TcpStream {
     let host = replica.base.trim_start_matches("http://");

@@ -1,5 +1,6 @@
 //! API tokens: the account behind a secret, and when it was last used.
 
+mod owners;
 mod secret;
 
 use std::collections::HashMap;
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use tokio_postgres::GenericClient;
 use uuid::Uuid;
 
+pub use self::owners::TokenOwners;
 pub use self::secret::TokenSecret;
 pub(crate) use self::secret::invalid;
 use super::access::{Permission, Role, SignedIn};
