@@ -1,6 +1,7 @@
 //! A client that leaves.
 
-use std::time::{Duration, Instant};
+use std::cell::Cell;
+use std::time::{Duration, Instant, SystemTime};
 
 use testkit::{TestDatabase, wait_until};
 use tokio_postgres::Client;
@@ -90,6 +91,17 @@ async fn a_query_that_an_administrator_of_the_database_stops_says_so() {
             let response = other.send().await.unwrap();
             (response.status(), response.json::<serde_json::Value>().await.unwrap())
         });
+        // At the statement itself, and not on its way there: active at two looks, since the same moment.
+        let seen = Cell::new(None);
+        wait_until("the query runs", PATIENCE, || async {
+            let running = "select query_start from pg_stat_activity
+                 where datname = $1 and usename like 'studio\\_console\\_%' and state = 'active'
+                     and query like 'select substr(octets%'";
+            let row = client.query_opt(running, &[&bed.studio.name()]).await.unwrap();
+            let since = row.map(|row| row.get::<_, SystemTime>(0));
+            since.is_some() && seen.replace(since) == since
+        })
+        .await;
         // PostgreSQL drops a cancellation that arrives between two messages of one statement, so the
         // administrator repeats it, as a person would who sees the query run on.
         wait_until(&format!("the query to be {stop}"), PATIENCE, || async {
