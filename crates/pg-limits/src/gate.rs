@@ -20,6 +20,9 @@ use crate::line::Line;
 use attend::watch;
 use door::{Answer, Batch, Door, DoorKey, Outcome, Request, Stage, Waiter};
 
+/// The gate of all that have a cap, and of whoever comes while no gate is attended.
+const FIRST: usize = 0;
+
 /// The most doors that one round of calls serves.
 const DOORS: usize = 64;
 
@@ -76,6 +79,14 @@ impl Gate {
     /// How many requests have come here so far.
     fn arrived(&self) -> u64 {
         self.lock().arrived
+    }
+
+    fn has(&self, key: &DoorKey) -> bool {
+        self.lock().doors.contains_key(key)
+    }
+
+    fn is_attended(&self) -> bool {
+        self.lock().is_attended
     }
 
     /// Whether anything is to be done; where not, nobody attends the gate any more.
@@ -190,12 +201,23 @@ impl Inner {
     /// Which gate a door is at. All that have a cap are at one: their requests count in windows that they
     /// share, and would wait for each other's lock.
     pub(crate) fn gate_of(&self, key: &DoorKey) -> usize {
-        if key.is_cap() { 0 } else { self.lines.index_of(key.key()) }
+        if key.is_cap() {
+            return FIRST;
+        }
+        // One server process that is kept busy answers sooner than two that take turns, so a quiet
+        // process has one; and whoever comes for a key goes where others wait by it.
+        let home = self.lines.index_of(key.key());
+        match (self.gates.get(FIRST), self.gates.get(home)) {
+            (Some(first), _) if first.has(key) => FIRST,
+            (Some(first), Some(gate)) if !gate.is_attended() && !first.is_attended() => FIRST,
+            _ => home,
+        }
     }
 
     /// Counts one out of its door.
     pub(crate) fn leave(self: &Arc<Self>, key: &DoorKey) {
-        let index = self.gate_of(key);
+        // Nobody but those who have a cap is held.
+        let index = FIRST;
         if self.gates.get(index).is_some_and(|gate| gate.count_out(key)) {
             self.tasks.spawn_on(watch(Arc::clone(self), index), &self.runtime);
         }

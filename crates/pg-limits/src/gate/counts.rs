@@ -49,6 +49,9 @@ async fn call(
     if let ([batch], Some((window, key))) = (batches, windows().next()) {
         let (limit, length_ms) = (window_limit(window), millis(window.length()));
         let (name, wanted) = (window.name(), batch.wanted());
+        if wanted > limit {
+            return Ok(vec![None]);
+        }
         let rows = inner
             .rows(index, &statements::COUNT_ONE, &[&name, &key, &limit, &length_ms, &wanted])
             .await?;

@@ -53,6 +53,22 @@ async fn a_key_that_is_full_or_broken_spoils_no_other_of_its_call() {
     assert_eq!((row.get(0), row.get(1), row.get(2)), (2_i32, 2_i32, 41_i64));
 }
 
+#[tokio::test]
+async fn one_who_counts_alone_is_served_by_one_connection() {
+    let database = database().await;
+    let limits = limits(&database).await;
+    let window = Window::new("w", 2, HOUR);
+    for n in 0..20 {
+        let count = limits.count(&window, &format!("key-{n}")).await.unwrap();
+        assert!(matches!(count, Count::Counted(_)));
+    }
+    let who_counted = "select count(*) from pg_stat_activity
+        where datname = current_database() and pid <> pg_backend_pid()
+            and query like '%insert into %window_count as w%values%'";
+    let row = database.client().await.query_one(who_counted, &[]).await.unwrap();
+    assert_eq!(row.get::<_, i64>(0), 1);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_that_share_a_window_never_exceed_it_together_and_use_it_up() {
     let database = database().await;
