@@ -1,10 +1,12 @@
-//! API tokens: what they may, and how they end.
+//! API tokens: what they may, and who sees them.
 
-use http::{HeaderValue, StatusCode, header};
+mod bearer;
+mod endings;
+
+use http::{StatusCode, header};
 use serde_json::{Value, json};
-use testkit::wait_until;
 
-use crate::bed::{Answer, Bed, PATIENCE, Replica, Session, answer};
+use crate::bed::{Answer, Bed, Replica, Session};
 
 /// Makes a token and gives its id and its secret.
 async fn make(session: &Session, body: &Value) -> (String, String) {
@@ -104,106 +106,6 @@ async fn wider_grants_than_ones_own_are_refused_by_name() {
 }
 
 #[tokio::test]
-async fn a_lowered_role_narrows_its_tokens_at_once() {
-    let bed = Bed::new().await;
-    bed.accounts().await;
-    let replica = bed.replica().await;
-    let operator = replica.sign_in("operator").await;
-    let grants = json!({ "name": "x", "grants": ["audit.read", "sql.query"] });
-    let (_, secret) = make(&operator, &grants).await;
-    let client = bed.client().await;
-    for (role, permissions, status) in [
-        ("viewer", json!(["sql.query"]), StatusCode::FORBIDDEN),
-        // A role that was raised again gives back what the token was granted, never more.
-        ("administrator", json!(["audit.read", "sql.query"]), StatusCode::OK),
-    ] {
-        client
-            .execute("update studio.account set role = $1 where name = 'operator'", &[&role])
-            .await
-            .unwrap();
-        assert_eq!(me(&replica, &secret).await.json()["permissions"], permissions);
-        let program = replica.with_token(&secret);
-        assert_eq!(program.get("/api/v1/audit?size=1").await.status, status, "{role}");
-    }
-}
-
-#[tokio::test]
-async fn a_token_ends_when_it_expires_is_revoked_or_its_owner_is_disabled() {
-    let bed = Bed::new().await;
-    bed.accounts().await;
-    let (replica, other) = (bed.replica().await, bed.replica().await);
-    let viewer = replica.sign_in("viewer").await;
-    let client = bed.client().await;
-    let wish = json!({ "name": "x", "grants": [], "expiresInDays": 90 });
-
-    let (_, expiring) = make(&viewer, &wish).await;
-    let age = "update studio.api_token set created_at = created_at - interval '90 days' + interval '5 minutes', \
-               expires_at = expires_at - interval '90 days' + interval '5 minutes'";
-    client.batch_execute(age).await.unwrap();
-    assert_eq!(me(&replica, &expiring).await.status, StatusCode::OK);
-    let age = "update studio.api_token set created_at = created_at - interval '5 minutes', \
-               expires_at = expires_at - interval '5 minutes'";
-    client.batch_execute(age).await.unwrap();
-    assert_invalid(&me(&replica, &expiring).await);
-
-    let (id, revoked) = make(&viewer, &wish).await;
-    let gone = viewer.delete(&format!("/api/v1/tokens/{id}")).await;
-    assert_eq!(gone.status, StatusCode::NO_CONTENT);
-    assert_invalid(&me(&other, &revoked).await);
-    let again = viewer.delete(&format!("/api/v1/tokens/{id}")).await;
-    assert_eq!(again.status, StatusCode::NO_CONTENT);
-    let rotated = viewer.post(&format!("/api/v1/tokens/{id}/rotate"), &json!({})).await;
-    assert_eq!(rotated.problem(), "token-ended");
-
-    let (_, disabled) = make(&viewer, &wish).await;
-    client
-        .batch_execute("update studio.account set is_disabled = true where name = 'viewer'")
-        .await
-        .unwrap();
-    assert_invalid(&me(&replica, &disabled).await);
-}
-
-#[tokio::test]
-async fn after_a_rotation_the_old_secret_goes_on_for_a_day() {
-    let bed = Bed::new().await;
-    bed.accounts().await;
-    let replica = bed.replica().await;
-    let viewer = replica.sign_in("viewer").await;
-    let (id, first) = make(&viewer, &json!({ "name": "x", "grants": [] })).await;
-    let rotate = async || {
-        let rotated = viewer.post(&format!("/api/v1/tokens/{id}/rotate"), &json!({})).await;
-        assert_eq!(rotated.status, StatusCode::OK, "{}", rotated.text());
-        let rotated = rotated.json();
-        assert_eq!(rotated["token"]["id"], id.as_str());
-        rotated["secret"].as_str().unwrap().to_owned()
-    };
-    let second = rotate().await;
-    assert_ne!(first, second);
-    for secret in [&first, &second] {
-        assert_eq!(me(&replica, secret).await.status, StatusCode::OK);
-    }
-    // A second rotation leaves one old secret, not two.
-    let third = rotate().await;
-    assert_invalid(&me(&replica, &first).await);
-    for secret in [&second, &third] {
-        assert_eq!(me(&replica, secret).await.status, StatusCode::OK);
-    }
-    let client = bed.client().await;
-    for (passed, status) in
-        [("23 hours 59 minutes", StatusCode::OK), ("1 minute", StatusCode::UNAUTHORIZED)]
-    {
-        client
-            .batch_execute(&format!(
-                "update studio.api_token set previous_valid_until = previous_valid_until - interval '{passed}'"
-            ))
-            .await
-            .unwrap();
-        assert_eq!(me(&replica, &second).await.status, status, "{passed} later");
-    }
-    assert_eq!(me(&replica, &third).await.status, StatusCode::OK);
-}
-
-#[tokio::test]
 async fn tokens_of_others_are_seen_and_revoked_by_administrators_only_and_rotated_by_nobody() {
     let bed = Bed::new().await;
     bed.accounts().await;
@@ -263,30 +165,6 @@ async fn an_account_has_fifty_live_tokens_also_when_they_are_asked_for_at_once()
 }
 
 #[tokio::test]
-async fn an_account_that_is_being_disabled_gets_no_token_more() {
-    let bed = Bed::new().await;
-    bed.accounts().await;
-    let replica = bed.replica().await;
-    let viewer = replica.sign_in("viewer").await;
-    let mut holder = bed.client().await;
-    let disabling = holder.transaction().await.unwrap();
-    disabling
-        .batch_execute("update studio.account set is_disabled = true where name = 'viewer'")
-        .await
-        .unwrap();
-    let making = tokio::spawn(async move {
-        viewer.post("/api/v1/tokens", &json!({ "name": "x", "grants": [] })).await
-    });
-    bed.waiting(1).await;
-    disabling.commit().await.unwrap();
-    let refused = making.await.unwrap();
-    assert_eq!(refused.problem(), "sign-in-required");
-    let client = bed.client().await;
-    let made = client.query_one("select count(*) from studio.api_token", &[]).await.unwrap();
-    assert_eq!(made.get::<_, i64>(0), 0);
-}
-
-#[tokio::test]
 async fn the_list_is_bounded_and_shows_every_live_token_however_many_have_ended() {
     let bed = Bed::new().await;
     bed.accounts().await;
@@ -309,141 +187,6 @@ async fn the_list_is_bounded_and_shows_every_live_token_however_many_have_ended(
     assert_eq!(items.len(), 100);
     assert_eq!((&items[0]["name"], &items[0]["state"]), (&"live".into(), &"live".into()));
     assert!(items[1..].iter().all(|token| token["state"] == "expired"));
-}
-
-#[tokio::test]
-async fn tokens_are_forgotten_a_month_after_their_end() {
-    let bed = Bed::new().await;
-    bed.accounts().await;
-    bed.token("viewer", &[]).await;
-    let client = bed.client().await;
-    let age = async |age: &str| {
-        let sql = format!(
-            "update studio.api_token set created_at = now() - interval '70 days', \
-             expires_at = now() + interval '1 day', revoked_at = now() - interval '{age}'"
-        );
-        client.batch_execute(&sql).await.unwrap();
-    };
-    age("29 days 23 hours").await;
-    bed.token("viewer", &[]).await;
-    client
-        .batch_execute(
-            "update studio.api_token set created_at = now() - interval '70 days', \
-             expires_at = now() - interval '30 days' where revoked_at is null",
-        )
-        .await
-        .unwrap();
-    let _replica = bed.replica().await;
-    let count = async || -> i64 {
-        client.query_one("select count(*) from studio.api_token", &[]).await.unwrap().get(0)
-    };
-    wait_until("the expired token is forgotten", PATIENCE, async || count().await == 1).await;
-    age("30 days").await;
-    wait_until("the revoked one too", PATIENCE, async || count().await == 0).await;
-}
-
-#[tokio::test]
-async fn headers_that_are_no_token_are_refused_and_never_break_anything() {
-    let bed = Bed::new().await;
-    bed.accounts().await;
-    let replica = bed.replica().await;
-    let viewer = replica.sign_in("viewer").await;
-    let (_, secret) = make(&viewer, &json!({ "name": "x", "grants": [] })).await;
-    let stranger = secret.replace("studio_", "").chars().rev().collect::<String>();
-    let forged = format!("{}{}", &secret[..41], "0".repeat(63));
-    let oversized = format!("Bearer {}", "x".repeat(16 << 10));
-    let wrong = [
-        "Bearer".to_owned(),
-        "Bearer ".to_owned(),
-        "bearer x".to_owned(),
-        format!("Bearer {secret}x"),
-        format!("Bearer {} ", &secret[..secret.len() - 1]),
-        format!("Bearer {stranger}"),
-        format!("Bearer {forged}"),
-        format!("Bearer {}", secret.to_uppercase()),
-        format!("Bearer {secret} {secret}"),
-        oversized,
-    ];
-    for value in wrong {
-        // Also with a session: whoever sends a token means it.
-        let request = viewer
-            .request(http::Method::GET, "/api/v1/me")
-            .header(header::AUTHORIZATION, HeaderValue::from_str(&value).unwrap());
-        assert_invalid(&answer(request).await);
-    }
-    let bytes = HeaderValue::from_bytes(b"Bearer \xff\xfe").unwrap();
-    let request =
-        viewer.request(http::Method::GET, "/api/v1/me").header(header::AUTHORIZATION, bytes);
-    assert_invalid(&answer(request).await);
-    let bearer = format!("Bearer {secret}");
-    let request = viewer
-        .request(http::Method::GET, "/api/v1/me")
-        .header(header::AUTHORIZATION, &bearer)
-        .header(header::AUTHORIZATION, &bearer);
-    assert_invalid(&answer(request).await);
-    // Another scheme is a proxy's business: the session counts, and without one nobody is signed in.
-    let request = viewer
-        .request(http::Method::GET, "/api/v1/me")
-        .header(header::AUTHORIZATION, "Basic YW5uYTpzZWNyZXQ=");
-    assert_eq!(answer(request).await.json()["signedInBy"], "session");
-    let request = replica
-        .nobody()
-        .request(http::Method::GET, "/api/v1/me")
-        .header(header::AUTHORIZATION, "Basic YW5uYTpzZWNyZXQ=");
-    assert_eq!(answer(request).await.problem(), "sign-in-required");
-}
-
-#[tokio::test]
-async fn a_token_counts_before_a_session_and_cannot_borrow_it() {
-    let bed = Bed::new().await;
-    bed.accounts().await;
-    let replica = bed.replica().await;
-    let administrator = replica.sign_in("administrator").await;
-    let secret = bed.token("viewer", &["audit.read", "users.admin"]).await;
-    let mut both = administrator.clone();
-    both.token = Some(secret);
-    assert_eq!(both.get("/api/v1/me").await.json()["name"], "viewer");
-    assert_eq!(both.get("/api/v1/audit").await.status, StatusCode::FORBIDDEN);
-    for refused in [
-        both.get("/api/v1/tokens").await,
-        both.post("/api/v1/tokens", &json!({ "name": "x", "grants": [] })).await,
-        both.delete("/api/v1/session").await,
-    ] {
-        assert_eq!(
-            (refused.status, refused.problem().as_str()),
-            (StatusCode::FORBIDDEN, "session-required")
-        );
-    }
-    assert_eq!(administrator.get("/api/v1/me").await.status, StatusCode::OK);
-}
-
-#[tokio::test]
-async fn the_last_use_is_noted_once_a_minute() {
-    let bed = Bed::new().await;
-    bed.accounts().await;
-    let replica = bed.replica().await;
-    let secret = bed.token("viewer", &[]).await;
-    let client = bed.client().await;
-    let last_used = async || -> Option<String> {
-        let row = client.query_one("select last_used_at::text from studio.api_token", &[]).await;
-        row.unwrap().get(0)
-    };
-    assert_eq!(last_used().await, None);
-    let program = replica.with_token(&secret);
-    let requests = (0..20).map(|_| program.get("/api/v1/me"));
-    futures_util::future::join_all(requests).await;
-    wait_until("the use is noted", PATIENCE, async || last_used().await.is_some()).await;
-    let noted = last_used().await;
-    // Another replica reads that it was noted within the minute, and leaves it alone.
-    let other = bed.replica().await;
-    me(&other, &secret).await;
-    me(&replica, &secret).await;
-    // A replica that stops has done all it had to note.
-    for replica in [&replica, &other] {
-        replica.process.terminate();
-        replica.process.wait().await;
-    }
-    assert_eq!(last_used().await, noted);
 }
 
 #[tokio::test]
