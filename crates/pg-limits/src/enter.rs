@@ -180,7 +180,7 @@ impl Limits {
         };
         let (answer, answered) = oneshot::channel();
         let name = door.name();
-        let index = inner.gate_of(&door);
+        let index = inner.gate_for(&door);
         let gate = inner.gates.get(index).ok_or(LimitsError::Unavailable(None))?;
         let attends = gate.arrive(&door, request, answer);
         let entered = async {

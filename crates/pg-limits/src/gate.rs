@@ -198,9 +198,9 @@ impl Inner {
         self.lines.at(index).map_or(0, Line::number)
     }
 
-    /// Which gate a door is at. All that have a cap are at one: their requests count in windows that they
-    /// share, and would wait for each other's lock.
-    pub(crate) fn gate_of(&self, key: &DoorKey) -> usize {
+    /// Which gate one who comes goes to. All that have a cap go to one: their requests count in windows that
+    /// they share, and would wait for each other's lock.
+    pub(crate) fn gate_for(&self, key: &DoorKey) -> usize {
         if key.is_cap() {
             return FIRST;
         }
@@ -216,10 +216,9 @@ impl Inner {
 
     /// Counts one out of its door.
     pub(crate) fn leave(self: &Arc<Self>, key: &DoorKey) {
-        // Nobody but those who have a cap is held.
-        let index = FIRST;
-        if self.gates.get(index).is_some_and(|gate| gate.count_out(key)) {
-            self.tasks.spawn_on(watch(Arc::clone(self), index), &self.runtime);
+        // Only a cap's door holds anybody.
+        if self.gates.get(FIRST).is_some_and(|gate| gate.count_out(key)) {
+            self.tasks.spawn_on(watch(Arc::clone(self), FIRST), &self.runtime);
         }
     }
 

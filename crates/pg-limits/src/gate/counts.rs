@@ -49,6 +49,7 @@ async fn call(
     if let ([batch], Some((window, key))) = (batches, windows().next()) {
         let (limit, length_ms) = (window_limit(window), millis(window.length()));
         let (name, wanted) = (window.name(), batch.wanted());
+        // The statement would count them all where the window has yet to begin.
         if wanted > limit {
             return Ok(vec![None]);
         }

@@ -69,6 +69,22 @@ async fn one_who_counts_alone_is_served_by_one_connection() {
     assert_eq!(row.get::<_, i64>(0), 1);
 }
 
+#[tokio::test]
+async fn more_at_once_than_fit_in_a_window_that_has_yet_to_begin_get_what_fits() {
+    let database = database().await;
+    let limits = limits(&database).await;
+    let window = Window::new("w", 2, HOUR);
+    // The first keeps the gate busy, so that the others go by one call.
+    let keys = ["other", "key", "key", "key", "key", "key"];
+    let counts = join_all(keys.map(|key| limits.count(&window, key))).await;
+    let counted = counts.iter().filter(|count| matches!(count, Ok(Count::Counted(_)))).count();
+    let full = counts.iter().filter(|count| matches!(count, Ok(Count::Full(_)))).count();
+    assert_eq!((counted, full), (3, 3));
+    let count = "select count from limits.window_count where key = 'key'";
+    let row = database.client().await.query_one(count, &[]).await.unwrap();
+    assert_eq!(row.get::<_, i32>(0), 2);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_that_share_a_window_never_exceed_it_together_and_use_it_up() {
     let database = database().await;

@@ -10,7 +10,7 @@ use pg_limits::{Config, Count, Limits, Window};
 use crate::upserts::Upserts;
 
 const CLIENTS: usize = 16;
-/// So many times shorter, and more, are these runs than those of requests.
+/// So many times shorter, and as many times more, are these runs than those of requests.
 const SHORTER: u32 = 10;
 /// As many connections as the limits keep for themselves.
 const PIPELINED: usize = 2;
