@@ -10,8 +10,6 @@ use pg_limits::{Config, Count, Limits, Window};
 use crate::upserts::Upserts;
 
 const CLIENTS: usize = 16;
-/// So many times shorter, and as many times more, are these runs than those of requests.
-const SHORTER: u32 = 10;
 /// As many connections as the limits keep for themselves.
 const PIPELINED: usize = 2;
 /// Larger than what any run counts.
@@ -23,9 +21,6 @@ pub(crate) async fn measure(
     rounds: usize,
     verdicts: &mut Verdicts,
 ) -> Result<()> {
-    // A run needs no more to be known by than a few hundred counts, and the shorter it is, the more alike is the
-    // machine's pace in the runs of a round.
-    let (run, rounds) = (run / SHORTER, rounds * usize::try_from(SHORTER)?);
     let limits = Limits::connect(Config::new(installation.limits(), 1, &[])).await?;
     let upserts = Upserts::open(installation, CLIENTS).await?;
     for (clients, keys) in [(CLIENTS, 1), (CLIENTS, 1_000), (1, 1_000)] {

@@ -15,9 +15,8 @@ use clap::Parser;
 /// Measures, prints, and judges by what the project promises.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Seconds of each measured run of requests; each figure is the median of as many ratios as there are rounds. Many
-    /// short runs tell more than few long ones: a machine's pace changes from one second to the next. Runs of counts
-    /// are a tenth as long, and ten times as many.
+    /// Seconds of each measured run; each figure is the median of as many ratios as there are rounds. Many short runs
+    /// tell more than few long ones: a machine's pace changes from one second to the next.
     #[arg(long, default_value_t = 1)]
     seconds: u64,
     /// Rounds, in each of which every way is run once, one after another.
