@@ -3,6 +3,7 @@
 //! A heavy request is an owned task ([`owned`]), because a handler's future is dropped as soon as its client
 //! disconnects, and a query must be stopped and drained before its permit is released.
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
@@ -18,6 +19,10 @@ use crate::app::App;
 
 /// How long a cancelled query may take to end before its backend is terminated.
 const DRAIN: Duration = Duration::from_secs(5);
+
+/// How long a cancel has to show before it is sent again: PostgreSQL drops one that finds no statement running, as between
+/// two messages of one query, and the next statement would run on.
+const CANCEL_AGAIN: Duration = Duration::from_millis(100);
 
 /// How much later than our own deadline the server stops a statement by itself, should our cancel not arrive.
 const BACKSTOP: Duration = Duration::from_secs(1);
@@ -164,21 +169,14 @@ impl Bounds<'_> {
                 biased;
                 result = &mut work => (self.told(result, None), Stopped::Not),
                 stop = self.stop() => {
-                    let cancel = connection.client().cancel_token();
-                    let cancel = async move {
-                        if let Err(error) = cancel.cancel_query(NoTls).await {
-                            tracing::warn!(error = %error, "A cancel could not be sent");
+                    // Keeps reading while cancels are on their way: a backend blocked on sending cannot obey.
+                    let drained = async {
+                        tokio::select! {
+                            result = &mut work => result,
+                            never = cancel(connection.client()) => match never {},
                         }
                     };
-                    // Keeps reading while the cancel is on its way: a backend blocked on sending cannot obey.
-                    let drained = tokio::time::timeout(DRAIN, async {
-                        tokio::select! {
-                            result = &mut work => return result,
-                            () = cancel => {}
-                        }
-                        work.await
-                    });
-                    match drained.await {
+                    match tokio::time::timeout(DRAIN, drained).await {
                         Ok(result) => (self.told(result, Some(stop)), Stopped::Obeyed),
                         Err(_) => (stopped(stop), Stopped::Deaf),
                     }
@@ -258,6 +256,17 @@ impl Bounds<'_> {
         if let Err(error) = terminated {
             tracing::warn!(pid, error = %error, "A backend could not be terminated");
         }
+    }
+}
+
+/// Cancels whatever runs on a connection, again and again, until it is dropped.
+async fn cancel(client: &Client) -> Infallible {
+    let token = client.cancel_token();
+    loop {
+        if let Err(error) = token.cancel_query(NoTls).await {
+            tracing::warn!(error = %error, "A cancel could not be sent");
+        }
+        tokio::time::sleep(CANCEL_AGAIN).await;
     }
 }
 

@@ -1,5 +1,8 @@
 //! Bounded work: how it is stopped, and what it leaves behind.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use futures_util::{FutureExt as _, StreamExt as _, TryStreamExt as _};
@@ -9,6 +12,7 @@ use studio::platform::heavy::{self, Permit};
 use studio::platform::work::{Bounds, Ended};
 use studio::settings::Settings;
 use testkit::wait_until;
+use tokio_postgres::error::SqlState;
 use tokio_util::sync::CancellationToken;
 
 use crate::bed::{Bed, PATIENCE};
@@ -84,6 +88,38 @@ async fn a_query_is_stopped_at_an_earlier_deadline_and_its_connection_closed() {
     assert!(connection.is_none());
     assert_eq!(sleeping(&bed).await, 0);
     app.pools.main().await.unwrap().execute("select 1", &[]).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_statement_that_begins_after_the_cancel_is_cancelled_too() {
+    let bed = Bed::new().await;
+    let app = app(&bed).await;
+    let (permit, left) = (permit(&app).await, CancellationToken::new());
+    let cancelled = Arc::new(AtomicU32::new(0));
+    let (leaves, counted) = (left.clone(), Arc::clone(&cancelled));
+    let (ended, connection) = bounds(&app, &permit, &left)
+        .run(app.pools.main().await.unwrap(), |connection| {
+            async move {
+                connection.batch_execute("savepoint before").await?;
+                leaves.cancel();
+                // The first statement takes the first cancel, which so is none for the second.
+                let first = connection.batch_execute("select pg_sleep(60)").await;
+                let is_cancel = |error: &tokio_postgres::Error| {
+                    error.code() == Some(&SqlState::QUERY_CANCELED)
+                };
+                counted.fetch_add(first.is_err_and(|error| is_cancel(&error)).into(), Relaxed);
+                connection.batch_execute("rollback to before").await?;
+                let second = connection.batch_execute("select pg_sleep(60)").await;
+                let is_cancelled = second.as_ref().is_err_and(is_cancel);
+                counted.fetch_add(is_cancelled.into(), Relaxed);
+                second
+            }
+            .boxed()
+        })
+        .await;
+    assert!(matches!(ended, Ended::ClientLeft), "{ended:?}");
+    assert!(connection.is_none());
+    assert_eq!(cancelled.load(Relaxed), 2, "the second was not cancelled but ended with its backend");
 }
 
 #[tokio::test]
