@@ -5,6 +5,7 @@
 pub(crate) mod alone;
 pub(crate) mod answer;
 pub(crate) mod attend;
+pub(crate) mod company;
 pub(crate) mod counts;
 pub(crate) mod door;
 pub(crate) mod together;
@@ -20,7 +21,7 @@ use crate::line::Line;
 use attend::watch;
 use door::{Answer, Batch, Door, DoorKey, Outcome, Request, Stage, Waiter};
 
-/// The gate of all that have a cap, and of whoever comes while no gate is attended.
+/// The gate of all that have a cap, and of whoever comes alone.
 const FIRST: usize = 0;
 
 /// The most doors that one round of calls serves.
@@ -204,14 +205,13 @@ impl Inner {
         if key.is_cap() {
             return FIRST;
         }
-        // One server process that is kept busy answers sooner than two that take turns, so a quiet
-        // process has one; and whoever comes for a key goes where others wait by it.
-        let home = self.lines.index_of(key.key());
-        match (self.gates.get(FIRST), self.gates.get(home)) {
-            (Some(first), _) if first.has(key) => FIRST,
-            (Some(first), Some(gate)) if !gate.is_attended() && !first.is_attended() => FIRST,
-            _ => home,
+        // One server process that is kept busy answers sooner than two that take turns, so one who is
+        // alone has one; and whoever comes for a key goes where others wait by it.
+        let is_alone = self.company.is_alone(self.gates.iter().any(Gate::is_attended));
+        if is_alone || self.gates.get(FIRST).is_some_and(|first| first.has(key)) {
+            return FIRST;
         }
+        self.lines.index_of(key.key())
     }
 
     /// Counts one out of its door.

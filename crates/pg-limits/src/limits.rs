@@ -12,6 +12,7 @@ use crate::config::Config;
 use crate::error::LimitsError;
 use crate::finish::Finish;
 use crate::gate::Gate;
+use crate::gate::company::Company;
 use crate::heavy_requests::HeavyRequests;
 use crate::holds::Holds;
 use crate::lines::Lines;
@@ -47,6 +48,7 @@ pub(crate) struct Inner {
     pub(crate) turns: Turns,
     /// One a line.
     pub(crate) gates: Vec<Gate>,
+    pub(crate) company: Company,
     pub(crate) ready: ReadyReplicas,
     /// Where tasks run that begin when something is dropped, wherever that is.
     pub(crate) runtime: Handle,
@@ -88,6 +90,7 @@ impl Limits {
             shutdown: CancellationToken::new(),
             turns: Turns::default(),
             gates: (0..config.connections).map(|_| Gate::default()).collect(),
+            company: Company::default(),
             ready: ReadyReplicas::default(),
             runtime: Handle::current(),
             holds: Holds::default(),

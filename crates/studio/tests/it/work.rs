@@ -104,9 +104,8 @@ async fn a_statement_that_begins_after_the_cancel_is_cancelled_too() {
                 leaves.cancel();
                 // The first statement takes the first cancel, which so is none for the second.
                 let first = connection.batch_execute("select pg_sleep(60)").await;
-                let is_cancel = |error: &tokio_postgres::Error| {
-                    error.code() == Some(&SqlState::QUERY_CANCELED)
-                };
+                let is_cancel =
+                    |error: &tokio_postgres::Error| error.code() == Some(&SqlState::QUERY_CANCELED);
                 counted.fetch_add(first.is_err_and(|error| is_cancel(&error)).into(), Relaxed);
                 connection.batch_execute("rollback to before").await?;
                 let second = connection.batch_execute("select pg_sleep(60)").await;
@@ -119,7 +118,11 @@ async fn a_statement_that_begins_after_the_cancel_is_cancelled_too() {
         .await;
     assert!(matches!(ended, Ended::ClientLeft), "{ended:?}");
     assert!(connection.is_none());
-    assert_eq!(cancelled.load(Relaxed), 2, "the second was not cancelled but ended with its backend");
+    assert_eq!(
+        cancelled.load(Relaxed),
+        2,
+        "the second was not cancelled but ended with its backend"
+    );
 }
 
 #[tokio::test]
